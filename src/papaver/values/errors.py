@@ -1,0 +1,28 @@
+"""The root of every error that papaver raises, and what each of them carries."""
+
+from __future__ import annotations
+
+__all__ = ["PapaverError"]
+
+
+class PapaverError(Exception):
+    """An error with a public code and sentence, and a private reason.
+
+    `code`         the machine-readable code of the specification or RFC, or our own
+    `description`  one sentence for the other party's developer; safe to send
+    `detail`       the private reason, for our log only; never sent, never a secret
+    `rule`         the id of the clause that was broken, such as `session.aud-is-company`
+    """
+
+    code: str = "error"
+    description: str = ""
+
+    def __init__(self, description: str = "", *, rule: str = "", detail: str = "") -> None:
+        self.description = description or type(self).description
+        self.rule = rule
+        self.detail = detail
+        super().__init__(self.description)
+
+    def __str__(self) -> str:
+        rule = f" [{self.rule}]" if self.rule else ""
+        return f"{self.code}: {self.description}{rule}" if self.description else f"{self.code}{rule}"

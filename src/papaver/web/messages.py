@@ -1,0 +1,77 @@
+"""HTTP requests and responses as frozen values. Knows HTTP and nothing above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Headers", "Request", "Response"]
+
+
+class Headers:
+    """Header fields in order, names compared ignoring case, repeated fields never joined.
+
+    Values are `str`, decoded as latin-1. Build from pairs or a mapping.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Iterable[tuple[str, str]] | Mapping[str, str] = ()) -> None:
+        pairs = items.items() if isinstance(items, Mapping) else items
+        self._items: tuple[tuple[str, str], ...] = tuple((name.lower(), value) for name, value in pairs)
+
+    def first(self, name: str) -> str | None:
+        """The first field of this name, or None."""
+        wanted = name.lower()
+        for key, value in self._items:
+            if key == wanted:
+                return value
+        return None
+
+    def all(self, name: str) -> tuple[str, ...]:
+        """Every field of this name, in order."""
+        wanted = name.lower()
+        return tuple(value for key, value in self._items if key == wanted)
+
+    def with_(self, *pairs: tuple[str, str]) -> Headers:
+        """A copy with these fields in place of any of the same name."""
+        replaced = {name.lower() for name, _ in pairs}
+        return Headers([*(pair for pair in self._items if pair[0] not in replaced), *pairs])
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.first(name) is not None
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Headers) and self._items == other._items
+
+    def __hash__(self) -> int:
+        return hash(self._items)
+
+    def __repr__(self) -> str:
+        return f"Headers({[name for name, _ in self._items]})"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request. `url` is absolute; a received one is the public URL that the peer was told to use, with its query."""
+
+    method: str
+    url: str
+    headers: Headers = field(default_factory=Headers)
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response, body complete and already decompressed. `url` is the URL that answered, after redirects."""
+
+    status: int
+    headers: Headers = field(default_factory=Headers)
+    body: bytes = field(default=b"", repr=False)
+    url: str = ""
