@@ -1,0 +1,316 @@
+"""What a Company asks of its store. Dumb and atomic: `apply` is the one door through which a conversation changes.
+
+Every method belongs to one Company: `CompanyStore.tables(company_id)` hands out the rows of that Company and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Literal, Protocol, TypeVar
+
+from papaver.protocol.conversation.model import Event
+from papaver.protocol.conversation.state import Head, Lease, Receipt
+from papaver.protocol.terms import (
+    AgentId,
+    ClientId,
+    CompanyId,
+    ConversationId,
+    MessageId,
+    SessionId,
+    TurnId,
+    UserId,
+)
+
+__all__ = [
+    "Change",
+    "ClientRow",
+    "ClientStore",
+    "CompanyStore",
+    "CompanyTables",
+    "ConversationLog",
+    "DocumentRow",
+    "Keys",
+    "LeasedTurn",
+    "Loaded",
+    "ReplayKey",
+    "SessionRow",
+    "SessionStore",
+    "Slice",
+    "Watch",
+]
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One Session as the Company remembers it (5.3 step 4, 5.5; readings 24).
+
+    `key`      our own id of this record; a revived `sid` gets a new one
+    `seen_at`  seconds since the epoch, written at most once a minute; `ended_at` likewise, None while it lives
+    """
+
+    key: str
+    client_id: ClientId
+    sid: SessionId
+    user_id: UserId
+    agent_id: AgentId | None
+    seen_at: float
+    ended_at: float | None = None
+
+
+class SessionStore(Protocol):
+    async def open(self, fresh: SessionRow, *, forget_before: float) -> SessionRow:
+        """The Session of (`fresh.client_id`, `fresh.sid`): the stored row, or `fresh` inserted.
+
+        A live row last seen before `forget_before` counts as forgotten and is replaced by `fresh`. A stored row whose
+        User ID and Agent ID are `fresh`'s gets `seen_at` moved on. Ended rows are returned as they are.
+        """
+        ...
+
+    async def load(self, client_id: ClientId, sid: SessionId) -> SessionRow | None: ...
+
+    async def end(self, client_id: ClientId, sid: SessionId, at: float) -> bool:
+        """Mark it ended; False when there is no live one."""
+        ...
+
+    async def end_user(self, client_id: ClientId, user_id: UserId, at: float) -> int:
+        """End every live Session of a User; how many."""
+        ...
+
+    async def sweep(self, *, forget_before: float, ended_before: float) -> int:
+        """Delete rows idle or ended before these times; how many."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayKey:
+    """A Session JWT's (`client_id`, `jti`), remembered until `until`, seconds since the epoch (5.3; readings 49)."""
+
+    client_id: ClientId
+    jti: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What one change has to load.
+
+    `conversation`   the conversation it is about; None for a start
+    `parent`         loaded as a second head (8.10)
+    `receipt`        (client_id, user_id, message_id): the receipt to look up
+    `replay`         inserted; when it is there already, Loaded.replayed is True
+    `session`        (client_id, sid): its row is loaded too, so that a Session ended meanwhile is noticed
+    `lease`          the change comes from a turn: refused (Loaded.lease_lost) unless this lease is still the newest
+    """
+
+    conversation: ConversationId | None = None
+    parent: ConversationId | None = None
+    receipt: tuple[ClientId, UserId, MessageId] | None = None
+    replay: ReplayKey | None = None
+    session: tuple[ClientId, SessionId] | None = None
+    lease: Lease | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What was found, inside the transaction."""
+
+    head: Head | None = None
+    parent: Head | None = None
+    receipt: Receipt | None = None
+    replayed: bool = False
+    session: SessionRow | None = None
+    lease_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[R_co]):
+    """What `decide` wants written, all of it in one transaction, and the result for the caller.
+
+    `heads`    written as they are; a new one is inserted
+    `events`   (conversation, seq, event); seq goes on from the loaded head's `last_seq`, without gaps
+    `receipt`  stored under Keys.receipt; None stores none
+    `ended`    the turn of Keys.lease is over: its lease and its journal are deleted
+    """
+
+    result: R_co
+    heads: tuple[Head, ...] = ()
+    events: tuple[tuple[ConversationId, int, Event], ...] = ()
+    receipt: Receipt | None = None
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A head and some of its events in order, read in one snapshot. `more`: there are later ones."""
+
+    head: Head
+    events: tuple[Event, ...]
+    more: bool
+    session: SessionRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedTurn:
+    """A turn to run. `until_seq` is the newest event it answers: fixed when its `turn_id` is first leased.
+
+    `journal`  what earlier holders of the same turn wrote down; empty the first time
+    """
+
+    lease: Lease
+    head: Head
+    until_seq: int
+    journal: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+class Watch(Protocol):
+    """A registration for wake-ups, made before the read that it covers, so that no wake-up is lost.
+
+    Wake-ups are hints: the log is the truth. Across processes one may take some 50 ms.
+    """
+
+    def __enter__(self) -> Watch: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    async def wait(self, seconds: float) -> bool:
+        """True as soon as there was a wake-up since the last `wait` (or since it was made); False after `seconds`."""
+        ...
+
+
+class ConversationLog(Protocol):
+    """Heads, events, receipts, replay keys and turns of one Company."""
+
+    async def apply(self, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
+        """Load what `keys` names, run the pure `decide`, write its Change: one transaction, durable on return.
+
+        What `decide` raises is raised here, and nothing is written but the replay key. `decide` may run on another
+        thread and must not block. Two changes of one head never interleave.
+        """
+        ...
+
+    async def read(
+        self,
+        conversation: ConversationId,
+        after_seq: int,
+        limit: int,
+        *,
+        session: tuple[ClientId, SessionId] | None = None,
+    ) -> Slice | None:
+        """The head and at most `limit` events after `after_seq`; None when there is no such conversation."""
+        ...
+
+    async def read_back(self, conversation: ConversationId, before_seq: int, limit: int) -> tuple[Event, ...]:
+        """The last `limit` events before `before_seq`, oldest first: a transcript's tail, whatever the log's length."""
+        ...
+
+    async def conversations(self, *, idle_since: float, limit: int) -> tuple[ConversationId, ...]:
+        """Open conversations unchanged since then (seconds since the epoch), oldest first: for the inactivity sweep."""
+        ...
+
+    def watch(self, conversation: ConversationId) -> Watch:
+        """Wakes at each change of this conversation, by whatever process."""
+        ...
+
+    def watch_turns(self) -> Watch:
+        """Wakes when a turn may have become due."""
+        ...
+
+    async def lease(self, holder: str, turn_id: TurnId, *, now: float, until: float) -> LeasedTurn | None:
+        """Take the turn that has been due longest and that nobody holds; counts up `head.failures`.
+
+        A lease that is over (`until` passed) or whose holder is known to be dead is void: its turn keeps its id and its
+        journal and gets a greater fencing token. Otherwise the turn gets `turn_id`.
+        """
+        ...
+
+    async def renew(self, lease: Lease, until: float) -> bool:
+        """Hold on to it; False when it was lost."""
+        ...
+
+    async def release(self, lease: Lease) -> None:
+        """Give it back unfinished, as at a shutdown; the turn is due again at once and not counted as failed."""
+        ...
+
+    async def journal(self, lease: Lease, key: str, value: bytes) -> bool:
+        """Write down a step of the turn, durable on return; False when the lease was lost."""
+        ...
+
+    async def turns_pending(self, now: float) -> tuple[int, float]:
+        """How many turns are due and since when the oldest, seconds since the epoch; for health and for waiting."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRow:
+    """One Personal Agent as a Company knows it. `verdict` is set by its operator; None leaves it to the policy."""
+
+    client_id: ClientId
+    verdict: Literal["allowed", "blocked"] | None
+    seen_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A fetched document, kept so that a restart needs no fetch. Times are seconds since the epoch."""
+
+    url: str
+    body: bytes
+    fetched_at: float
+    fresh_until: float
+
+
+class ClientStore(Protocol):
+    async def verdict(self, client_id: ClientId) -> Literal["allowed", "blocked"] | None:
+        """The operator's word on it; sees what another process committed before this call."""
+        ...
+
+    async def judge(self, client_id: ClientId, verdict: Literal["allowed", "blocked"] | None) -> None: ...
+
+    async def seen(self, client_id: ClientId, at: float) -> None: ...
+
+    async def clients(self) -> tuple[ClientRow, ...]: ...
+
+    async def keep_document(self, row: DocumentRow) -> None: ...
+
+    async def load_document(self, url: str) -> DocumentRow | None: ...
+
+
+class CompanyTables(Protocol):
+    """One Company's rows."""
+
+    @property
+    def sessions(self) -> SessionStore: ...
+
+    @property
+    def log(self) -> ConversationLog: ...
+
+    @property
+    def clients(self) -> ClientStore: ...
+
+    @property
+    def secret(self) -> bytes:
+        """32 bytes made once for this Company and kept in the store: authenticates cursors on every replica."""
+        ...
+
+
+class CompanyStore(Protocol):
+    """A store. Opened and closed by `running(company)`; migrates itself when opened."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def probe(self) -> None:
+        """A write and a read, for `healthz`; raises PapaverError when the store does not work."""
+        ...
+
+    async def tables(self, company: CompanyId) -> CompanyTables: ...
+
+    @property
+    def holder(self) -> str:
+        """This process's name on leases; the store can tell whether it lives."""
+        ...

@@ -1,0 +1,84 @@
+"""The head of a conversation: all that `decide` has to know of it, besides the event log (8.2, 8.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from papaver.protocol.conversation.model import Context, Responder, Status
+from papaver.protocol.terms import AccountId, ClientId, ConversationId, TurnId, UserId
+
+__all__ = ["Head", "Lease", "Receipt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """One conversation's head.
+
+    `last_seq`      sequence number of the newest event; 0 before the first. Events count from 1 without gaps.
+    `first_seq`     sequence number of the oldest event still kept; 1 until something is pruned
+    `answered_seq`  every message of the User's side up to this event has been answered (or needed no answer)
+    `asked_seq`     the newest event that needs an answer; a turn is due while it is above `answered_seq`,
+                    `status` is `working` and `responder` is `agent`
+    `failures`      how often the turn that is due was begun and not ended; 0 after each ended turn
+    `handoff_pending`  a person was asked for, and nobody has said yet whether one comes
+    `parent`        the earlier conversation, when this one is a Direct Conversation
+    `open_direct`   the open Direct Conversation of this one
+    """
+
+    id: ConversationId
+    client_id: ClientId
+    user_id: UserId
+    created_at: datetime
+    changed_at: datetime
+    account_id: AccountId | None = None
+    status: Status = Status.WORKING
+    responder: Responder = Responder.AGENT
+    context: Context = field(default_factory=dict[str, object])
+    last_seq: int = 0
+    first_seq: int = 1
+    answered_seq: int = 0
+    asked_seq: int = 0
+    failures: int = 0
+    handoff_pending: bool = False
+    parent: ConversationId | None = None
+    open_direct: ConversationId | None = None
+
+    @property
+    def turn_due(self) -> bool:
+        """Whether the Company's side has something to do: a message to answer, or a handoff to see to."""
+        return self.handoff_pending or (
+            self.asked_seq > self.answered_seq
+            and self.status is Status.WORKING
+            and self.responder is Responder.AGENT
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What an accepted message was answered with, so that a retry gets the same (8.3; readings 7, 8).
+
+    `fingerprint`  SHA-256, hex, of the message's content and target in canonical JSON
+    `accepted_as`  status code of the first answer: 201 or 202
+    """
+
+    fingerprint: str
+    conversation_id: ConversationId
+    accepted_as: int
+    status: Status
+    responder: Responder
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One runner's hold on one conversation's turn.
+
+    `token`  the fencing token: grows with every lease of the conversation; a change carrying an older one is refused
+    `until`  seconds since the epoch
+    """
+
+    conversation_id: ConversationId
+    turn_id: TurnId
+    token: int
+    holder: str
+    until: float
