@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 __all__ = ["Headers", "Request", "Response"]
 
@@ -17,7 +18,7 @@ class Headers:
     __slots__ = ("_items",)
 
     def __init__(self, items: Iterable[tuple[str, str]] | Mapping[str, str] = ()) -> None:
-        pairs = items.items() if isinstance(items, Mapping) else items
+        pairs = cast("Mapping[str, str]", items).items() if isinstance(items, Mapping) else items
         self._items: tuple[tuple[str, str], ...] = tuple((name.lower(), value) for name, value in pairs)
 
     def first(self, name: str) -> str | None:
