@@ -1,14 +1,116 @@
 """The public names of papaver, each imported from its room when it is first asked for (PEP 562).
 
-`import papaver` itself imports nothing else, so that a program pays only for the rooms it enters.
+`import papaver` itself imports no room, so a program pays only for what it uses: `papaver.jose` without
+a web framework, a Company without an HTTP client.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from papaver.adapters.fastapi import Poppy
+    from papaver.adapters.httpx2 import PersonalAgent
+    from papaver.adapters.keyfile import KeyFile
+    from papaver.company import Company, Reply, Scope, Turn
+    from papaver.protocol.conversation.model import (
+        Author,
+        AuthorizationNeeded,
+        DirectClosed,
+        DirectOpened,
+        Message,
+        MessageAdded,
+        StateChanged,
+        UserRequested,
+    )
+    from papaver.protocol.errors import (
+        ConfigurationError,
+        DiscoveryFailed,
+        Misbehaved,
+        NotADestination,
+        PoppyError,
+        Refused,
+        SignInNeeded,
+    )
+    from papaver.stores.sqlite import SqliteStore
+    from papaver.stores.sqlite.vault import SqliteVault
+    from papaver.values.errors import PapaverError
+
+__all__ = [
+    "Author",
+    "AuthorizationNeeded",
+    "Company",
+    "ConfigurationError",
+    "DirectClosed",
+    "DirectOpened",
+    "DiscoveryFailed",
+    "KeyFile",
+    "Message",
+    "MessageAdded",
+    "Misbehaved",
+    "NotADestination",
+    "PapaverError",
+    "PersonalAgent",
+    "Poppy",
+    "PoppyError",
+    "Refused",
+    "Reply",
+    "Scope",
+    "SignInNeeded",
+    "SqliteStore",
+    "SqliteVault",
+    "StateChanged",
+    "Turn",
+    "UserRequested",
+    "__version__",
+]
 
 __version__ = "0.1.0"
 
+_ROOMS = {
+    "adapters.fastapi": ("Poppy",),
+    "adapters.httpx2": ("PersonalAgent",),
+    "adapters.keyfile": ("KeyFile",),
+    "company": ("Company", "Reply", "Scope", "Turn"),
+    "protocol.conversation.model": (
+        "Author",
+        "AuthorizationNeeded",
+        "DirectClosed",
+        "DirectOpened",
+        "Message",
+        "MessageAdded",
+        "StateChanged",
+        "UserRequested",
+    ),
+    "protocol.errors": (
+        "ConfigurationError",
+        "DiscoveryFailed",
+        "Misbehaved",
+        "NotADestination",
+        "PoppyError",
+        "Refused",
+        "SignInNeeded",
+    ),
+    "stores.sqlite": ("SqliteStore",),
+    "stores.sqlite.vault": ("SqliteVault",),
+    "values.errors": ("PapaverError",),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its room, once.
+
+    Raises AttributeError for any other name, and the ImportError of a room whose extra is not installed.
+    """
+    room = _ROOM_OF.get(name)
+    if room is None:
+        raise AttributeError(f"module 'papaver' has no attribute {name!r}")
+    value: object = getattr(import_module(f"papaver.{room}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
