@@ -63,10 +63,10 @@ build/coverage/complete: $(SOURCES) | env-dev
 	touch $@
 
 coverage: env-dev build/coverage/complete
-	$(PY) -m tools.coverage floors
+	$(PY) -m tools.floors rooms
 
 maxicov: env-dev build/coverage/complete
-	$(PY) -m tools.coverage own
+	$(PY) -m tools.floors own
 
 trace: env-dev
 	$(PY) -m tools.trace --strict

@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["pytester", "papaver.testing.requirements", "tests.house.services", "tools.coverage_contexts"]
 
-# No example database and no deadline: a run depends on nothing but the code. `--hypothesis-profile search` looks further.
+# No example database and no deadline: a run depends on nothing but the code.
+# `--hypothesis-profile search` looks further.
 settings.register_profile(
     "papaver", database=None, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from textwrap import dedent
 
 import pytest
 
@@ -39,7 +40,7 @@ def without_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("without_redis")
 def test_a_needy_test_is_left_out_and_the_summary_says_so(pytester: pytest.Pytester) -> None:
     """Without the service the test is skipped, and the end names service, count and remedy."""
-    pytester.makepyfile(NEEDY)
+    (pytester.path / "test_it.py").write_text(dedent(NEEDY))
     result = pytester.runpytest_inprocess(*PLUGIN)
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["*absent services*", "Redis: 127.0.0.1:1*1 tests left out; start one*"])
@@ -52,7 +53,7 @@ def test_a_required_service_that_is_absent_fails_the_test(
 ) -> None:
     """PAPAVER_REQUIRE turns absence into failure, for all services or for those it lists."""
     monkeypatch.setenv("PAPAVER_REQUIRE", required)
-    pytester.makepyfile(NEEDY)
+    (pytester.path / "test_it.py").write_text(dedent(NEEDY))
     result = pytester.runpytest_inprocess(*PLUGIN)
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*Redis is required (PAPAVER_REQUIRE) and absent*"])
@@ -60,7 +61,7 @@ def test_a_required_service_that_is_absent_fails_the_test(
 
 def test_an_unknown_service_is_a_usage_error(pytester: pytest.Pytester) -> None:
     """A marker with a misspelt service stops the run instead of always passing."""
-    pytester.makepyfile(NEEDY.replace("redis", "rediss"))
+    (pytester.path / "test_it.py").write_text(dedent(NEEDY.replace("redis", "rediss")))
     result = pytester.runpytest_inprocess(*PLUGIN)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*unknown services*", "*test_it: rediss"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -16,6 +17,10 @@ def _manifest(folder: Path, text: str) -> Path:
     path = folder / "requirements.toml"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def _test_file(pytester: pytest.Pytester, text: str) -> None:
+    (pytester.path / "test_it.py").write_text(dedent(text))
 
 
 def test_every_row_of_the_draft_is_known() -> None:
@@ -60,14 +65,17 @@ def test_the_checkouts_own_folder_is_found() -> None:
 
 def test_a_marker_with_known_rows_passes(pytester: pytest.Pytester) -> None:
     """Three rows may share one test, from one marker or from several."""
-    pytester.makepyfile("""
+    _test_file(
+        pytester,
+        """
         import pytest
 
         @pytest.mark.requirement("3-01", "3-02")
         @pytest.mark.requirement("3-03", "3-03")
         def test_it():
             pass
-    """)
+    """,
+    )
     pytester.runpytest_inprocess(*PLUGIN, "--strict-markers").assert_outcomes(passed=1)
 
 
@@ -80,13 +88,16 @@ def test_a_marker_with_known_rows_passes(pytester: pytest.Pytester) -> None:
 )
 def test_a_wrong_marker_stops_the_run(pytester: pytest.Pytester, ids: str, fault: str) -> None:
     """An unknown row, or a fourth one, is a usage error before any test runs."""
-    pytester.makepyfile(f"""
+    _test_file(
+        pytester,
+        f"""
         import pytest
 
         @pytest.mark.requirement({ids})
         def test_it():
             pass
-    """)
+    """,
+    )
     result = pytester.runpytest_inprocess(*PLUGIN)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([fault])

@@ -14,7 +14,7 @@ from papaver.values.rules import RULES, rule
 
 
 @pytest.fixture(autouse=True)
-def _rules_as_before() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+def _rules_as_before() -> Iterator[None]:
     """Rules that a test registers are gone after it."""
     before = dict(RULES)
     yield
@@ -99,7 +99,7 @@ def test_a_closure_is_refused() -> None:
         raise PapaverError(str(limit))
 
     rule("test.closure")(refuse)
-    with pytest.raises(CannotSwitchOff, match="closure over.*limit"):
+    with pytest.raises(CannotSwitchOff, match=r"closure over.*limit"):
         switched_off("test.closure").__enter__()
 
 

@@ -1,6 +1,6 @@
-"""Judges one recorded run of the tests: `python -m tools.coverage floors` and `... own`.
+"""Judges one recorded run of the tests: `python -m tools.floors rooms` and `... own`.
 
-floors  every line and branch of the core ran; every other room reaches its floor
+rooms   every line and branch of the core ran; every other room reaches its floor
 own     every core module is complete by its own test file alone, as tests/unit mirrors src
 """
 
@@ -114,7 +114,7 @@ def own(recorded: coverage.Coverage) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    judges = {"floors": floors, "own": own}
+    judges = {"rooms": floors, "own": own}
     if len(arguments) != 1 or arguments[0] not in judges:
         print(__doc__, file=sys.stderr)
         return 2
