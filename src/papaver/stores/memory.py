@@ -1,0 +1,318 @@
+"""A Company's store in this process's memory, for tests: the same contract, nothing kept after the process ends."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar
+
+from papaver.ports.company import ClientRow, DocumentRow, LeasedTurn
+from papaver.protocol.conversation.change import Change, Keys, Loaded, SessionRow, Slice
+from papaver.protocol.conversation.model import Event, Status
+from papaver.protocol.conversation.state import Head, Lease, Receipt
+from papaver.protocol.terms import ClientId, CompanyId, ConversationId, MessageId, SessionId, TurnId, UserId
+from papaver.stores.faults import StoreFailed, StoreMisused
+from papaver.stores.notify import RegisteredWatch, WatchRegistry
+from papaver.stores.turns import begun, check_fenced, continues, due_since, given_back, seconds
+
+__all__ = ["MemoryStore"]
+
+R = TypeVar("R")
+SEEN_EVERY = 60.0
+"""`seen_at` is written at most once a minute (limits.md)."""
+REPLAYS_PRUNED_EVERY = 1024
+
+
+@dataclass(slots=True)
+class _Conversation:
+    head: Head
+    events: list[Event] = field(default_factory=list[Event])
+    due_since: float | None = None
+    token: int = 0
+    lease: Lease | None = None
+    turn_id: TurnId | None = None
+    until_seq: int = 0
+    journal: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+    def lease_at(self, now: float) -> Lease | None:
+        return self.lease if self.lease is not None and self.lease.until > now else None
+
+    def forget_turn(self) -> None:
+        self.lease = None
+        self.turn_id = None
+        self.journal = {}
+
+
+class _Sessions:
+    def __init__(self) -> None:
+        self.rows: dict[tuple[ClientId, SessionId], SessionRow] = {}
+
+    async def open(self, fresh: SessionRow, *, forget_before: float) -> SessionRow:
+        key = (fresh.client_id, fresh.sid)
+        row = self.rows.get(key)
+        if row is None or (row.ended_at is None and row.seen_at < forget_before):
+            row = self.rows[key] = fresh
+        elif (
+            row.ended_at is None
+            and (row.user_id, row.agent_id) == (fresh.user_id, fresh.agent_id)
+            and fresh.seen_at - row.seen_at >= SEEN_EVERY
+        ):
+            row = self.rows[key] = replace(row, seen_at=fresh.seen_at)
+        return row
+
+    async def load(self, client_id: ClientId, sid: SessionId) -> SessionRow | None:
+        return self.rows.get((client_id, sid))
+
+    async def end(self, client_id: ClientId, sid: SessionId, at: float) -> bool:
+        row = self.rows.get((client_id, sid))
+        if row is None or row.ended_at is not None:
+            return False
+        self.rows[client_id, sid] = replace(row, ended_at=at)
+        return True
+
+    async def end_user(self, client_id: ClientId, user_id: UserId, at: float) -> int:
+        live = [
+            key
+            for key, row in self.rows.items()
+            if (row.client_id, row.user_id) == (client_id, user_id) and row.ended_at is None
+        ]
+        for key in live:
+            self.rows[key] = replace(self.rows[key], ended_at=at)
+        return len(live)
+
+    async def sweep(self, *, forget_before: float, ended_before: float) -> int:
+        old = [
+            key
+            for key, row in self.rows.items()
+            if (row.seen_at < forget_before if row.ended_at is None else row.ended_at < ended_before)
+        ]
+        for key in old:
+            del self.rows[key]
+        return len(old)
+
+
+class _Log:
+    def __init__(self, company: CompanyId, sessions: _Sessions, registry: WatchRegistry) -> None:
+        self._company = company
+        self._sessions = sessions
+        self._registry = registry
+        self._rows: dict[ConversationId, _Conversation] = {}
+        self._receipts: dict[tuple[ClientId, UserId, MessageId], Receipt] = {}
+        self._replays: dict[tuple[ClientId, str], float] = {}
+
+    async def apply(self, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
+        loaded = self._load(keys)
+        change = decide(loaded)
+        check_fenced(change, lease_lost=loaded.lease_lost)
+        self._check(keys, change)
+        lease = keys.lease
+        for head in change.heads:
+            self._write(head, ended=change.ended and lease is not None and head.id == lease.conversation_id)
+        for conversation, _, event in change.events:
+            self._rows[conversation].events.append(event)
+        if change.receipt is not None and keys.receipt is not None:
+            self._receipts[keys.receipt] = change.receipt
+        if change.ended and lease is not None:
+            self._rows[lease.conversation_id].forget_turn()
+        self._registry.wake([(self._company, head.id) for head in change.heads])
+        if (lease is None or change.ended) and any(head.turn_due for head in change.heads):
+            self._registry.wake([(self._company, "")])
+        return change.result
+
+    def _load(self, keys: Keys) -> Loaded:
+        replayed = False
+        if keys.replay is not None:
+            key = (keys.replay.client_id, keys.replay.jti)
+            replayed = key in self._replays
+            self._replays.setdefault(key, keys.replay.until)
+        receipt = self._receipts.get(keys.receipt) if keys.receipt is not None else None
+        conversation = keys.conversation
+        if conversation is None and receipt is not None:
+            conversation = receipt.conversation_id
+        row = self._rows.get(conversation) if conversation is not None else None
+        parent = self._rows.get(keys.parent) if keys.parent is not None else None
+        return Loaded(
+            head=row.head if row is not None else None,
+            parent=parent.head if parent is not None else None,
+            receipt=receipt,
+            replayed=replayed,
+            session=self._sessions.rows.get(keys.session) if keys.session is not None else None,
+            lease_lost=keys.lease is not None and self._held(keys.lease) is None,
+        )
+
+    def _check(self, keys: Keys, change: Change[R]) -> None:
+        """All that can be wrong with a change, before its first write."""
+        newest = {head.id: head.last_seq for head in change.heads}
+        expected = {head.id: self._rows[head.id].head.last_seq if head.id in self._rows else 0 for head in change.heads}
+        for conversation, seq, _ in change.events:
+            if conversation not in expected or seq != expected[conversation] + 1:
+                raise StoreMisused(f"event {seq} of {conversation} does not follow")
+            expected[conversation] = seq
+        if expected != newest:
+            raise StoreMisused("a head's last_seq is not its newest event's")
+        if change.receipt is not None and (keys.receipt is None or keys.receipt in self._receipts):
+            raise StoreMisused("a receipt is written once, under the key that was loaded")
+
+    def _write(self, head: Head, *, ended: bool) -> None:
+        row = self._rows.get(head.id)
+        if row is None:
+            row = self._rows[head.id] = _Conversation(head)
+        row.head = head
+        row.due_since = due_since(head, row.due_since, ended=ended)
+
+    def _held(self, lease: Lease) -> _Conversation | None:
+        row = self._rows.get(lease.conversation_id)
+        if row is None or row.lease is None or row.lease.token != lease.token:
+            return None
+        return row
+
+    async def read(
+        self,
+        conversation: ConversationId,
+        after_seq: int,
+        limit: int,
+        *,
+        session: tuple[ClientId, SessionId] | None = None,
+    ) -> Slice | None:
+        row = self._rows.get(conversation)
+        if row is None:
+            return None
+        events = tuple(row.events[after_seq : after_seq + limit])
+        return Slice(
+            head=row.head,
+            events=events,
+            more=after_seq + len(events) < len(row.events),
+            session=self._sessions.rows.get(session) if session is not None else None,
+        )
+
+    async def read_back(self, conversation: ConversationId, before_seq: int, limit: int) -> tuple[Event, ...]:
+        row = self._rows.get(conversation)
+        if row is None:
+            return ()
+        end = max(0, min(before_seq - 1, len(row.events)))
+        return tuple(row.events[max(0, end - limit) : end])
+
+    async def conversations(self, *, idle_since: float, limit: int) -> tuple[ConversationId, ...]:
+        idle = [
+            row.head
+            for row in self._rows.values()
+            if row.head.status is not Status.CLOSED and seconds(row.head) <= idle_since
+        ]
+        return tuple(head.id for head in sorted(idle, key=lambda head: (seconds(head), head.id))[:limit])
+
+    def watch(self, conversation: ConversationId) -> RegisteredWatch:
+        return self._registry.watch((self._company, conversation))
+
+    def watch_turns(self) -> RegisteredWatch:
+        return self._registry.watch((self._company, ""))
+
+    async def lease(self, holder: str, turn_id: TurnId, *, now: float, until: float) -> LeasedTurn | None:
+        self._prune(now)
+        row = min(self._waiting(now), key=lambda row: row.due_since or 0.0, default=None)
+        if row is None:
+            return None
+        if row.turn_id is None or not continues(row.head, row.until_seq):
+            row.turn_id, row.until_seq, row.journal = turn_id, row.head.asked_seq, {}
+        row.token += 1
+        row.head = begun(row.head)
+        row.lease = Lease(row.head.id, row.turn_id, row.token, holder, until)
+        return LeasedTurn(row.lease, row.head, row.until_seq, dict(row.journal))
+
+    def _waiting(self, now: float) -> list[_Conversation]:
+        return [row for row in self._rows.values() if row.due_since is not None and row.lease_at(now) is None]
+
+    def _prune(self, now: float) -> None:
+        if len(self._replays) >= REPLAYS_PRUNED_EVERY:
+            self._replays = {key: until for key, until in self._replays.items() if until >= now}
+
+    async def renew(self, lease: Lease, until: float) -> bool:
+        row = self._held(lease)
+        if row is None:
+            return False
+        row.lease = replace(lease, until=until)
+        return True
+
+    async def release(self, lease: Lease) -> None:
+        row = self._held(lease)
+        if row is not None:
+            row.lease = None
+            row.head = given_back(row.head)
+            self._registry.wake([(self._company, "")])
+
+    async def journal(self, lease: Lease, key: str, value: bytes) -> bool:
+        row = self._held(lease)
+        if row is None:
+            return False
+        row.journal[key] = value
+        return True
+
+    async def turns_pending(self, now: float) -> tuple[int, float]:
+        waiting = self._waiting(now)
+        return len(waiting), min((row.due_since or now for row in waiting), default=now)
+
+
+class _Clients:
+    def __init__(self) -> None:
+        self._rows: dict[ClientId, ClientRow] = {}
+        self._documents: dict[str, DocumentRow] = {}
+
+    async def verdict(self, client_id: ClientId) -> Literal["allowed", "blocked"] | None:
+        row = self._rows.get(client_id)
+        return row.verdict if row is not None else None
+
+    async def judge(self, client_id: ClientId, verdict: Literal["allowed", "blocked"] | None) -> None:
+        row = self._rows.get(client_id, ClientRow(client_id, None))
+        self._rows[client_id] = replace(row, verdict=verdict)
+
+    async def seen(self, client_id: ClientId, at: float) -> None:
+        row = self._rows.get(client_id, ClientRow(client_id, None))
+        self._rows[client_id] = replace(row, seen_at=at if row.seen_at is None else max(row.seen_at, at))
+
+    async def clients(self) -> tuple[ClientRow, ...]:
+        return tuple(self._rows[client_id] for client_id in sorted(self._rows))
+
+    async def keep_document(self, row: DocumentRow) -> None:
+        self._documents[row.url] = row
+
+    async def load_document(self, url: str) -> DocumentRow | None:
+        return self._documents.get(url)
+
+
+class _Tables:
+    def __init__(self, company: CompanyId, registry: WatchRegistry) -> None:
+        self.sessions = _Sessions()
+        self.log = _Log(company, self.sessions, registry)
+        self.clients = _Clients()
+        self.secret = secrets.token_bytes(32)
+
+
+class MemoryStore:
+    """A `CompanyStore` without a file. What it holds outlives `close` and a second `open`, not the process."""
+
+    def __init__(self) -> None:
+        self._tables: dict[CompanyId, _Tables] = {}
+        self._registry = WatchRegistry()
+        self._is_open = False
+        self._holder = f"memory-{os.getpid()}-{secrets.token_hex(4)}"
+
+    async def open(self) -> None:
+        self._is_open = True
+
+    async def close(self) -> None:
+        self._is_open = False
+
+    async def probe(self) -> None:
+        if not self._is_open:
+            raise StoreFailed("the store is not open")
+
+    async def tables(self, company: CompanyId) -> _Tables:
+        await self.probe()
+        if company not in self._tables:
+            self._tables[company] = _Tables(company, self._registry)
+        return self._tables[company]
+
+    @property
+    def holder(self) -> str:
+        return self._holder
