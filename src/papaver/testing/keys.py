@@ -83,12 +83,15 @@ class AgentKeys:
         *,
         key: PrivateKey | None = None,
         signer: PrivateKey | None = None,
-        header: Mapping[str, object] | None = None,
+        jose: Mapping[str, object] | None = None,
         **claims: object,
     ) -> str:
-        """A delegation for `key` (default: `delegated`), signed by `signer` (default: `identity`), made 60 s ago for 6 h."""
+        """A delegation for `key` (default: `delegated`), signed by `signer` (default: `identity`), made 60 s ago.
+
+        It lasts six hours. `jose` and `claims` replace, add or OMIT members of header and payload.
+        """
         signer = signer or self.identity
-        jose = {"alg": signer.alg, "typ": "poppy-delegation+jwt", "kid": self.identity.kid, **(header or {})}
+        header = {"alg": signer.alg, "typ": "poppy-delegation+jwt", "kid": self.identity.kid, **(jose or {})}
         made = int(now) - 60
         body: dict[str, object] = {
             "iss": self.client_id,
@@ -98,9 +101,9 @@ class AgentKeys:
             "jti": self.fresh("delegation"),
             **claims,
         }
-        return compact(signer, jose, body)
+        return compact(signer, header, body)
 
-    def session_jwt(
+    def header(
         self,
         method: str,
         url: str,
@@ -109,25 +112,25 @@ class AgentKeys:
         now: float = NOW,
         key: PrivateKey | None = None,
         delegation: object = None,
-        header: Mapping[str, object] | None = None,
+        jose: Mapping[str, object] | None = None,
         access_token: str | None = None,
         payload: bytes | None = None,
         **claims: object,
     ) -> str:
-        """A Session JWT for one request.
+        """The value of `Poppy-Session` for one request.
 
         `key` signs it in place of `delegated`; `delegation` replaces the one that is made once per hour of `now`;
-        `header` and `claims` replace, add or OMIT members; `payload` replaces the claims by these octets.
+        `jose` and `claims` replace, add or OMIT members of header and payload; `payload` takes the place of all claims.
         """
         hour = int(now) // 3600
         if delegation is None:
             delegation = self._delegations.get(hour) or self._delegations.setdefault(hour, self.delegation(now))
-        jose = {
+        header = {
             "typ": "poppy-session+jwt",
             "alg": "ES256",
             "kid": self.delegated.public.thumbprint,
             "poppy_dlg": delegation,
-            **(header or {}),
+            **(jose or {}),
         }
         hashed = {} if access_token is None else {"ath": encode(hashlib.sha256(access_token.encode()).digest())}
         body: dict[str, object] = {
@@ -142,8 +145,4 @@ class AgentKeys:
             **hashed,
             **claims,
         }
-        return compact(key or self.delegated, jose, body if payload is None else payload)
-
-    def header(self, method: str, url: str, company_id: str, *, now: float = NOW, **overrides: object) -> str:
-        """The value of `Poppy-Session`: `session_jwt` with plain claims as overrides."""
-        return self.session_jwt(method, url, company_id, now=now, **overrides)  # pyright: ignore[reportArgumentType]
+        return compact(key or self.delegated, header, body if payload is None else payload)
