@@ -60,12 +60,13 @@ class AuthorType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who wrote a message (8.4). `id`, `name` and `image` are only on Company messages."""
+    """Who wrote a message (8.4). `id`, `name` and `image` are only on Company messages. `extra` as in Message."""
 
     type: AuthorType
     id: str | None = None
     name: str | None = None
     image: str | None = None
+    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 @dataclass(frozen=True, slots=True)

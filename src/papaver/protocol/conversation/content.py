@@ -1,0 +1,134 @@
+"""What a message says: the rules of its content, what needs an answer, fingerprints, the context (8.3, 8.4)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from papaver.protocol.conversation.model import Context, Message, Role
+from papaver.protocol.errors import InvalidRequest, PayloadTooLarge
+from papaver.protocol.terms import ConversationId, EventId
+from papaver.values import strict_json
+from papaver.values.rules import rule
+
+__all__ = [
+    "MAX_TEXT_BYTES",
+    "as_company_message",
+    "check_content",
+    "check_id",
+    "check_text_size",
+    "fingerprint",
+    "is_id",
+    "merged_context",
+    "needs_answer",
+]
+
+MAX_TEXT_BYTES: Final = 65_536
+"""The longest `text`, in octets of UTF-8."""
+
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
+# The shapes of RFC 5646 and of IANA zone names, loosely: a fact that is surely no locale or zone is not applied.
+_LOCALE: Final = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
+_TIME_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9._+-]*(?:/[A-Za-z0-9._+-]+)*")
+
+
+def is_id(text: object) -> bool:
+    """Whether this can be a Conversation ID, message ID or event ID (8.2)."""
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
+
+
+@rule("conversation.id-alphabet")
+def check_id(text: object) -> None:
+    """An ID of section 8 has 1 to 256 characters of the base64url alphabet (8.2). Raises InvalidRequest."""
+    if not is_id(text):
+        raise InvalidRequest("an id has 1 to 256 letters, digits, '-' or '_'", rule="conversation.id-alphabet")
+
+
+@rule("message.content")
+def check_content(message: Message) -> None:
+    """A message says something: one of its four members is there and not empty (8.4; readings 34)."""
+    if not (message.text or message.data or message.context or message.extensions):
+        raise InvalidRequest("a message needs text, data, context or extensions", rule="message.content")
+
+
+@rule("message.text-size")
+def check_text_size(message: Message) -> None:
+    """`text` has at most MAX_TEXT_BYTES. Raises PayloadTooLarge."""
+    text = message.text
+    if text is not None and len(text) > MAX_TEXT_BYTES // 4 and len(text.encode()) > MAX_TEXT_BYTES:
+        raise PayloadTooLarge(f"a message text has at most {MAX_TEXT_BYTES} octets", rule="message.text-size")
+
+
+def needs_answer(message: Message) -> bool:
+    """Whether it says more than `context` (8.4; readings 21). Extension content of any kind counts."""
+    return bool(message.text or message.data or message.extensions)
+
+
+def fingerprint(
+    message: Message, target: ConversationId | None, *, parent: str | None = None, accepts: EventId | None = None
+) -> str:
+    """What tells a retry from another message of the same id: SHA-256, hex (8.3; readings 8).
+
+    It covers the members that section 8.4 knows and the User's side may send, and where the message goes: `target`, or
+    None for a start with its `parent` conversation and the `user_requested` event that it `accepts`.
+    """
+    known = (
+        message.id,
+        message.author.type,
+        message.text,
+        message.data,
+        message.context,
+        message.extensions,
+        target,
+        parent,
+        accepts,
+    )
+    return hashlib.sha256(strict_json.canonical(known)).hexdigest()
+
+
+def merged_context(before: Context, said: Context | None) -> Context:
+    """The context after a message: per top-level field; None clears; a badly formed known field is left (readings 35)."""
+    if not said:
+        return before
+    merged = dict(before)
+    for name, value in said.items():
+        if value is None:
+            merged.pop(name, None)
+        elif _applies(name, value):
+            merged[name] = value
+    return merged
+
+
+def as_company_message(message: Message) -> Message:
+    """The message as the Company's side may say it: role `company`, no context, only known members (8.4).
+
+    Raises InvalidRequest when it says nothing and JsonError when its `data` or `extensions` are not JSON: what cannot
+    be written must not enter the log.
+    """
+    said = replace(message, role=Role.COMPANY, context=None, extra={}, author=replace(message.author, extra={}))
+    check_id(said.id)
+    check_content(said)
+    _check_json(said.text)
+    _check_json(said.data)
+    _check_json(said.extensions)
+    return said
+
+
+def _check_json(value: Mapping[str, object] | str | None) -> None:
+    if value is not None:
+        strict_json.dumps(value)
+
+
+def _applies(name: str, value: object) -> bool:
+    match name:
+        case "locale":
+            return isinstance(value, str) and _LOCALE.fullmatch(value) is not None
+        case "time_zone":
+            return isinstance(value, str) and _TIME_ZONE.fullmatch(value) is not None
+        case "user_available":
+            return isinstance(value, bool)
+        case _:
+            return True
