@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -135,11 +136,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which services are absent and how many tests that left out."""
-    reasons = [
-        str(report.longrepr[2])
-        for report in terminalreporter.getreports("skipped")
-        if isinstance(report.longrepr, tuple)
-    ]
+    skipped: list[Any] = terminalreporter.getreports("skipped")
+    reasons = [str(report.longrepr) for report in skipped]
     missing = [(service, why) for service in SERVICES.values() if (why := absent(service.name))]
     if not missing:
         return
