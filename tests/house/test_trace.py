@@ -53,11 +53,16 @@ CHECKED = """
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _every_room_is_imported() -> None:
+    """An inner run forgets the modules that it imports first, and importing them again would claim rules twice."""
+    load_rules()
+
+
 def _traced(pytester: pytest.Pytester, body: str, *, switch: bool = True, watch: bool = False) -> Collected:
     (pytester.path / "test_it.py").write_text(dedent(CHECKED).format(body=body))
     rows = {"5.2-01": Row("5.2-01", "First.", "tested", section="5.2", rules=("trace.limit",))}
     tracer = Tracer(rows, switch=switch, watch=watch)
-    load_rules()  # an inner run forgets the modules it imports first, and importing them again would claim rules twice
     inner: Any = pytester
     inner.inline_run("-p", "no:cacheprovider", plugins=[tracer])
     RULES.pop("trace.limit", None)
