@@ -90,7 +90,7 @@ def fingerprint(
 
 
 def merged_context(before: Context, said: Context | None) -> Context:
-    """The context after a message: per top-level field; None clears; a badly formed known field is left (readings 35)."""
+    """The context after a message, field by field: None clears, a badly formed known field is left (readings 35)."""
     if not said:
         return before
     merged = dict(before)

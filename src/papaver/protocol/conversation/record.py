@@ -44,7 +44,7 @@ class RecordError(PapaverError):
     description = "the store holds something that cannot be read"
 
 
-class _Row(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="t"):
+class _Row(msgspec.Struct, omit_defaults=True, tag_field="t"):
     pass
 
 
