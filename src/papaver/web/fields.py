@@ -131,7 +131,7 @@ def write_http_date(seconds: float) -> str:
     """The preferred form of an HTTP-date (RFC 9110 5.6.7), fractions dropped. Raises `FieldError` beyond year 9999."""
     try:
         moment = _EPOCH + timedelta(seconds=math.floor(seconds))
-    except OverflowError:
+    except (OverflowError, ValueError):  # infinite, or not a number
         raise FieldError("a date beyond the calendar") from None
     day, month = _DAYS[moment.weekday()][:3], _MONTHS[moment.month - 1]
     return f"{day}, {moment.day:02} {month} {moment.year:04} {moment.hour:02}:{moment.minute:02}:{moment.second:02} GMT"
