@@ -53,7 +53,7 @@ class AgentKeys:
         self._count = itertools.count(1)
         self._delegations: dict[int, str] = {}
 
-    def jwks(self) -> dict[str, object]:
+    def jwks(self) -> dict[str, list[dict[str, str]]]:
         """The key-set document at `jwks_uri`."""
         return write_key_set([self.identity.public])
 

@@ -19,7 +19,7 @@ from papaver.values.rules import RULES
 
 __all__ = ["ROOMS_WITH_RULES", "CannotSwitchOff", "load_rules", "switched_off"]
 
-ROOMS_WITH_RULES = ("values", "web", "jose", "oauth", "protocol", "versions", "company", "personal_agent")
+ROOMS_WITH_RULES = ("values", "web", "jose", "oauth", "protocol", "versions", "company", "personal_agent", "adapters")
 """The rooms that may hold check functions."""
 
 
@@ -32,11 +32,18 @@ def _accept_anything(*_args: object, **_kwargs: object) -> None:
 
 
 def load_rules() -> Mapping[str, FunctionType]:
-    """Import every module that may register a check, and return rule id → check function."""
+    """Import every module that may register a check, and return rule id → check function.
+
+    An adapter whose extra is not installed is passed over.
+    """
     for room in ROOMS_WITH_RULES:
         package = importlib.import_module(f"{papaver.__name__}.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+            try:
+                importlib.import_module(module.name)
+            except ModuleNotFoundError as error:
+                if (error.name or "").partition(".")[0] == papaver.__name__:
+                    raise
     return RULES
 
 
