@@ -1,10 +1,10 @@
 """The errors of OAuth's documents: what a metadata document of either side may be refused for.
 
-    PapaverError
-    └── OAuthError
-        ├── InvalidMetadata         a server's or a resource's metadata          RFC 8414, RFC 9728
-        ├── InvalidClientMetadata   invalid_client_metadata                      RFC 7591 3.2.2, 4.1
-        └── InvalidRedirectUri      invalid_redirect_uri                         RFC 7591 3.2.2, 4.1
+PapaverError
+└── OAuthError
+    ├── InvalidMetadata         a server's or a resource's metadata          RFC 8414, RFC 9728
+    ├── InvalidClientMetadata   invalid_client_metadata                      RFC 7591 3.2.2, 4.1
+    └── InvalidRedirectUri      invalid_redirect_uri                         RFC 7591 3.2.2, 4.1
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class ResourceMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ServerMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An authorization server's metadata (RFC 8414 2), as far as the protocol uses it (3.2). Absent members are None."""
+    """An authorization server's metadata (RFC 8414 2), as far as the protocol uses it (3.2). None where absent."""
 
     issuer: str
     protected_resources: tuple[str, ...]

@@ -110,7 +110,7 @@ class CompanyAgent:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One entry of `apis` (section 7). `url` is the description of an OpenAPI API, and the endpoint of an MCP server."""
+    """One entry of `apis` (section 7). `url` is an OpenAPI API's description, or an MCP server's endpoint."""
 
     type: str
     url: str
@@ -126,7 +126,7 @@ class Web:
 
 @dataclass(frozen=True, slots=True)
 class ExtensionEntry:
-    """One major version of an extension (3.3). `members` are the entry's other fields, for whoever knows the extension."""
+    """One major version of an extension (3.3). `members` are the other fields, for whoever knows the extension."""
 
     version: str
     members: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -165,9 +165,7 @@ class CompanyDocument:
     web: Web | None = None
     feedback: str | None = None
     excluded_tasks: str | None = None
-    extensions: Mapping[str, tuple[ExtensionEntry, ...]] = field(
-        default_factory=dict[str, tuple[ExtensionEntry, ...]]
-    )
+    extensions: Mapping[str, tuple[ExtensionEntry, ...]] = field(default_factory=dict[str, tuple[ExtensionEntry, ...]])
     skill_index: Mapping[str, object] | None = None
     findings: tuple[Finding, ...] = field(default=(), compare=False)
 
@@ -178,8 +176,8 @@ class CompanyDocument:
 
     @property
     def has_channel(self) -> bool:
-        """At least one of `agent`, `apis` and `web` (3.1)."""
-        return bool(self.agent is not None or self.apis or self.web is not None)
+        """At least one of `agent`, `apis` and `web` (3.1); an agent without a protocol cannot be reached."""
+        return bool((self.agent is not None and self.agent.protocols) or self.apis or self.web is not None)
 
     @property
     def asks_for_account(self) -> bool:
@@ -243,7 +241,7 @@ def check_offer(document: CompanyDocument, issuer: str | None) -> None:
 
 @rule("offer.domain-is-a-name")
 def check_offer_domain(document: CompanyDocument) -> None:
-    """3.1, readings 13 and 53: a bare ASCII host name in lowercase; published in the one form that every side compares."""
+    """3.1, readings 13 and 53: a bare ASCII host name, in the lowercase form that every side compares."""
     domain = document.organization.domain
     try:
         plain = read_domain(domain)
@@ -258,7 +256,7 @@ def check_offer_domain(document: CompanyDocument) -> None:
 
 @rule("offer.one-channel")
 def check_offer_channel(document: CompanyDocument) -> None:
-    """3.1: at least one of `agent`, `apis` and `web`; an `agent` without a protocol cannot be reached."""
+    """3.1: at least one of `agent`, `apis` and `web`, and no agent without a protocol."""
     if not document.has_channel or (document.agent is not None and not document.agent.protocols):
         raise ConfigurationError(
             "the Company offers no channel; give it a conversation handler, an API or its website",

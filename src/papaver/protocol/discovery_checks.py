@@ -78,7 +78,7 @@ def _fail(
 
 @rule("discovery.hops-https")
 def check_hop_https(url: str) -> None:
-    """Section 3: every URL on the way to `poppy.json` is https. For each hop before it is followed, and for the last."""
+    """Section 3: every URL on the way to `poppy.json` is https: each hop before it is followed, and the last."""
     try:
         check_https(url)
     except UrlError:
@@ -242,7 +242,7 @@ def check_version_is_leaf(members: Mapping[str, object], version: Version) -> No
 
 @rule("version.same-domain")
 def check_same_domain(domain: str, listing: str | None) -> None:
-    """3.4: every document of a Company has one `organization.domain`. `listing` is that of `poppy.json`, if it has one."""
+    """3.4: every document of a Company has one `organization.domain`. `listing` is that of `poppy.json`."""
     if listing is not None and listing.lower() != domain.lower():
         _fail(
             "two versions' documents are about different domains",

@@ -46,10 +46,8 @@ def write_extensions(declared: Mapping[str, str]) -> str | None:
     return write_field(declared.items()) or None
 
 
-def in_force(
-    declared: Mapping[str, str], advertised: Mapping[str, Iterable[ExtensionEntry]]
-) -> Mapping[str, str]:
-    """Declared ∩ advertised: what the Company lists in just the version that the request declares. The rest is ignored."""
+def in_force(declared: Mapping[str, str], advertised: Mapping[str, Iterable[ExtensionEntry]]) -> Mapping[str, str]:
+    """Declared ∩ advertised: what the Company lists in the very version that is declared. The rest is ignored."""
     return {
         name: version
         for name, version in declared.items()
