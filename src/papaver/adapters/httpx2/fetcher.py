@@ -102,7 +102,7 @@ def failure_of(error: httpx2.HTTPError, url: str) -> FetchFailed:
     """What a failed exchange means: a wrong certificate or an answer that is not HTTP stays so, the rest may pass."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
-            return refused(url, "fetch.certificate", repr(cause))
+            return refused(url, "fetch.tls", repr(cause))
     if isinstance(error, (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError)):
         return refused(url, "fetch.http", repr(error))
     # An answer that is not HTTP has the parser's error for its cause; a connection that just ended has none.
@@ -112,10 +112,11 @@ def failure_of(error: httpx2.HTTPError, url: str) -> FetchFailed:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__
+    """The error and what it was made of. httpcore2 cuts the chain of causes, yet makes each error from the one below."""
+    below: object = error
+    while isinstance(below, BaseException):
+        yield below
+        below = below.__cause__ or (below.args[0] if below.args else None)
 
 
 def _request(url: str, policy: FetchPolicy, headers: Headers) -> httpx2.Request:
