@@ -84,8 +84,7 @@ def read_client_metadata(url: str, document: object) -> ClientMetadata:
 
 def write_client_metadata(metadata: ClientMetadata) -> dict[str, object]:
     """The document to publish at `metadata.client_id`. Raises `InvalidClientMetadata` when no Company may accept it."""
-    document: dict[str, object] = msgspec.to_builtins(metadata)
-    document = {name: list(value) if isinstance(value, tuple) else value for name, value in document.items()}
+    document = msgspec.json.decode(msgspec.json.encode(metadata), type=dict[str, object])
     read_client_metadata(metadata.client_id, document)
     return document
 

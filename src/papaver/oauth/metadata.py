@@ -187,5 +187,4 @@ def _convert(document: object, kind: type[M], rule_id: str) -> M:
 
 
 def _write(metadata: msgspec.Struct) -> dict[str, object]:
-    document: dict[str, object] = msgspec.to_builtins(metadata)
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in document.items()}
+    return msgspec.json.decode(msgspec.json.encode(metadata), type=dict[str, object])
