@@ -1,0 +1,9 @@
+"""The Company's side: `Company`, and what its handler is given and returns."""
+
+from papaver.company.app import Company
+from papaver.company.offer import Mcp, OpenApi
+from papaver.company.settings import CompanyLimits
+from papaver.company.texts import Texts
+from papaver.company.turn import Handler, Reply, Turn
+
+__all__ = ["Company", "CompanyLimits", "Handler", "Mcp", "OpenApi", "Reply", "Texts", "Turn"]

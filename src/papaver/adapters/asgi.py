@@ -1,0 +1,102 @@
+"""ASGI ⇄ values: one callable that serves a Company's own paths and hands everything else on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from papaver.company.app import Company
+from papaver.company.incoming import Incoming
+from papaver.protocol.errors import PayloadTooLarge
+from papaver.web.messages import Headers, Response
+
+__all__ = ["ASGIApp", "CompanyEndpoint", "Receive", "Scope", "Send", "incoming_of", "send_response"]
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class CompanyEndpoint:
+    """A Company as an ASGI app, for any mount. What is not the Company's goes to `otherwise`, or gets 404."""
+
+    def __init__(self, company: Company, otherwise: ASGIApp | None = None) -> None:
+        self._company, self._otherwise = company, otherwise
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = None
+        if scope["type"] == "http":
+            response = await self._company.handle(incoming_of(scope, receive))
+        if response is not None:
+            await send_response(response, send, head=scope["method"] == "HEAD")
+        elif self._otherwise is not None:
+            await self._otherwise(scope, receive, send)
+        elif scope["type"] == "http":
+            await send_response(Response(404), send)
+
+
+def path_of(scope: Scope) -> str:
+    """The path as received, still percent-encoded, below a mount's prefix or not: as the app's routes see it."""
+    raw: bytes | None = scope.get("raw_path")
+    if raw is None:
+        path: str = scope["path"]
+        return path
+    return raw.partition(b"?")[0].decode("latin-1")
+
+
+def incoming_of(scope: Scope, receive: Receive) -> Incoming:
+    """An ASGI http scope as a request whose body is still to be read."""
+    headers = Headers([(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]])
+    client = scope.get("client")
+    stream = _Body(receive, headers)
+    return Incoming(
+        method=scope["method"],
+        path=path_of(scope),
+        query=scope["query_string"].decode("latin-1"),
+        host=headers.first("host") or "",
+        headers=headers,
+        peer=client[0] if client else "",
+        body=stream.read,
+        gone=stream.gone,
+    )
+
+
+class _Body:
+    __slots__ = ("_ended", "_headers", "_receive")
+
+    def __init__(self, receive: Receive, headers: Headers) -> None:
+        self._receive, self._headers, self._ended = receive, headers, False
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body, refused as soon as it is known to be longer than `limit` bytes (C91)."""
+        declared = self._headers.first("content-length")
+        if declared is not None and declared.isdecimal() and int(declared) > limit:
+            raise PayloadTooLarge(rule="limits.body", detail=f"Content-Length {declared}, limit {limit}")
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                return b"".join(chunks)
+            chunk: bytes = message.get("body", b"")
+            size += len(chunk)
+            if size > limit:
+                raise PayloadTooLarge(rule="limits.body", detail=f"more than {limit} bytes came")
+            chunks.append(chunk)
+            if not message.get("more_body", False):
+                self._ended = True
+                return b"".join(chunks)
+
+    async def gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+async def send_response(response: Response, send: Send, *, head: bool = False) -> None:
+    """`head`: the body is left out, its length is not (RFC 9110 9.3.2)."""
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+    if response.status not in (204, 304):
+        headers.append((b"content-length", str(len(response.body)).encode("ascii")))
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if head else response.body})

@@ -1,0 +1,80 @@
+"""`async with running(company) as handle`: opens the store, wires time, randomness and network, and runs turns."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from types import FrameType
+
+from papaver.adapters.asgi import CompanyEndpoint
+from papaver.adapters.httpx2.fetcher import GuardedFetcher
+from papaver.adapters.httpx2.resolve_map import NetworkSettings
+from papaver.adapters.system import SystemClock, SystemIds
+from papaver.company.app import Company
+from papaver.ports.system import Clock, Fetcher, Ids
+
+__all__ = ["running"]
+
+
+@asynccontextmanager
+async def running(
+    company: Company,
+    *,
+    network: NetworkSettings | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    fetcher: Fetcher | None = None,
+    turns: bool = True,
+) -> AsyncGenerator[CompanyEndpoint]:
+    """Run a Company inside an event loop; yields it as an ASGI app.
+
+    `turns=False` serves requests only: another process has to run turns, else each POST raises.
+    SIGTERM and SIGINT end open polls at once; whoever handled the signal before still does.
+    """
+    async with AsyncExitStack() as stack:
+        if fetcher is None:
+            fetcher = await stack.enter_async_context(GuardedFetcher(network or NetworkSettings()))
+        await company.store.open()
+        stack.push_async_callback(company.store.close)
+        await company.wire(clock or SystemClock(), ids or SystemIds(), fetcher, turns_elsewhere=not turns)
+        stack.callback(company.unwire)
+        stack.enter_context(_on_signals(company.stop))
+        if turns:
+            runner = asyncio.create_task(company.run_turns())
+            stack.push_async_callback(_end, runner, company)
+        yield CompanyEndpoint(company)
+
+
+async def _end(runner: asyncio.Task[None], company: Company) -> None:
+    company.stop()
+    await runner
+
+
+@contextmanager
+def _on_signals(stop: Callable[[], None]) -> Generator[None]:
+    """Call `stop` as soon as the process is told to end, before the server waits for its open connections."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def told(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(stop)
+        earlier = before[signal.Signals(number)]
+        if callable(earlier):
+            earlier(number, frame)
+        elif earlier is signal.SIG_DFL:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    for number in before:
+        signal.signal(number, told)
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier if earlier is not None else signal.SIG_DFL)

@@ -1,0 +1,88 @@
+"""A Company in a Starlette app: its routes before the app's own, its turns in the app's lifespan."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.datastructures import URLPath
+from starlette.requests import Request as StarletteRequest
+from starlette.responses import Response as StarletteResponse
+from starlette.routing import BaseRoute, Match, NoMatchFound
+
+from papaver.adapters.asgi import CompanyEndpoint, Receive, Scope, Send, incoming_of, path_of
+from papaver.adapters.httpx2.resolve_map import NetworkSettings
+from papaver.adapters.running import running
+from papaver.company.app import Company
+from papaver.protocol.errors import PoppyError
+from papaver.protocol.session import VerifiedSession
+from papaver.web.messages import Response
+
+__all__ = ["CompanyRoute", "Mounted", "Poppy"]
+
+
+class CompanyRoute(BaseRoute):
+    """Matches what the Company owns, on its hosts and paths only; goes in front of an app's catch-alls."""
+
+    def __init__(self, company: Company) -> None:
+        self._company = company
+        self._endpoint = CompanyEndpoint(company)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+        return (Match.FULL, {}) if self._company.owns(host, path_of(scope)) else (Match.NONE, {})
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
+        raise NoMatchFound(name, path_params)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._endpoint(scope, receive, send)
+
+
+class Mounted:
+    """A Company in front of an app's routes, in its lifespan, and among its exception handlers."""
+
+    def __init__(
+        self, app: Starlette, company: Company, *, network: NetworkSettings | None = None, turns: bool = True
+    ) -> None:
+        self.company = company
+        app.router.routes.insert(0, CompanyRoute(company))
+        app.add_exception_handler(PoppyError, self._refused)
+        around = app.router.lifespan_context
+
+        @asynccontextmanager
+        async def lifespan(inner: Any) -> AsyncGenerator[Any]:
+            async with running(company, network=network, turns=turns), around(inner) as state:
+                yield state
+
+        app.router.lifespan_context = lifespan
+
+    async def verified(self, request: StarletteRequest) -> VerifiedSession:
+        """The verified Session of a request to the app's own API (5.3); raises a PoppyError, answered by section 7."""
+        return await self.company.verify_api(incoming_of(request.scope, request.receive))
+
+    async def _refused(self, request: StarletteRequest, error: Exception) -> StarletteResponse:
+        assert isinstance(error, PoppyError)
+        return to_starlette(self.company.api_error(error))
+
+
+class Poppy(Mounted):
+    """Adds a Company to an app: discovery, conversations and errors; turns run while the app's lifespan does.
+
+    `Poppy(app, company)` may be called for several Companies. `network` is for local work (`--resolve`, `--ca-file`).
+    """
+
+    async def session(self, request: StarletteRequest) -> VerifiedSession:
+        """`await poppy.session(request)` in a route: see `Mounted.verified`."""
+        return await self.verified(request)
+
+
+def to_starlette(response: Response) -> StarletteResponse:
+    answer = StarletteResponse(response.body, response.status)
+    for name, value in response.headers:
+        answer.headers.append(name, value)
+    return answer

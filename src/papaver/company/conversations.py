@@ -1,0 +1,193 @@
+"""A conversation request, from its command to its answer: read, apply, wait, write a page (8.2-8.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from papaver.company.holding import Holding
+from papaver.company.sessions import OpenedSession, Sessions
+from papaver.company.settings import CompanyLimits
+from papaver.ports.company import ConversationLog, Slice
+from papaver.ports.system import Clock, Ids
+from papaver.protocol.conversation import operations
+from papaver.protocol.conversation.decide import decide
+from papaver.protocol.conversation.model import Message
+from papaver.protocol.conversation.operations import (
+    Answered,
+    Caller,
+    Close,
+    HandOff,
+    Read,
+    RequestCommand,
+    Say,
+    Start,
+)
+from papaver.protocol.conversation.ownership import binds, check_owner
+from papaver.protocol.conversation.pages import EventIds, page, read_cursor, should_hold
+from papaver.protocol.dialect import Accepted, Dialect, Route, RouteKind, StartBody, Wanted
+from papaver.protocol.errors import ConversationNotFound, InvalidCursor, SessionEnded
+from papaver.protocol.session import check_not_ended
+from papaver.protocol.terms import ConversationId, MessageId
+from papaver.web.messages import Request, Response
+
+__all__ = ["Conversations", "Said"]
+
+Said = StartBody | Message | None
+"""What a body said: a start, a message, or nothing (a read, a handoff, a close)."""
+
+
+class Conversations:
+    """The five requests of 8.2 for one Company. `woken` is called after a change that a turn may have to answer."""
+
+    def __init__(
+        self,
+        log: ConversationLog,
+        sessions: Sessions,
+        events: EventIds,
+        clock: Clock,
+        ids: Ids,
+        limits: CompanyLimits,
+        holding: Holding,
+    ) -> None:
+        self._log, self._sessions, self._events = log, sessions, events
+        self._clock, self._ids, self._limits, self._holding = clock, ids, limits, holding
+
+    def read(self, dialect: Dialect, route: Route, request: Request) -> Said:
+        """What the request's body says; raises InvalidRequest or PayloadTooLarge."""
+        codec = dialect.conversations
+        match route.kind:
+            case RouteKind.START:
+                return codec.read_start(request)
+            case RouteKind.SAY:
+                return codec.read_say(request)
+            case RouteKind.HAND_OFF | RouteKind.CLOSE:
+                codec.read_nothing(request)
+                return None
+            case RouteKind.READ:
+                return None
+
+    async def answer(
+        self,
+        dialect: Dialect,
+        opened: OpenedSession,
+        route: Route,
+        said: Said,
+        wanted: Wanted,
+        gone: Callable[[], Awaitable[None]],
+    ) -> Response:
+        """Apply what was said and answer it. Raises a PoppyError; then nothing was recorded."""
+        session = opened.verified
+        posts = route.kind is not RouteKind.READ
+        caller = Caller(
+            session.client_id, session.user_id, session.account_id, opened.row, opened.replay if posts else None
+        )
+        cursor = wanted.cursor if wanted.wait is not None else None
+        command: RequestCommand
+        match said:
+            case StartBody(message=message):
+                fresh = ConversationId("cnv_" + self._ids.token())
+                command = Start(caller, fresh, message, said.parent, said.user_requested, cursor)
+            case Message():
+                command = Say(caller, _named(route), said, cursor)
+            case None if route.kind is RouteKind.HAND_OFF:
+                command = HandOff(caller, _named(route))
+            case None if route.kind is RouteKind.CLOSE:
+                command = Close(caller, _named(route))
+            case None:
+                return await self._read(dialect, opened, caller, _named(route), wanted, gone)
+        answered = await self._apply(command, opened)
+        codec = dialect.conversations
+        if isinstance(command, HandOff | Close):
+            return codec.write_state(answered.status_code, answered.status, answered.responder)
+        if wanted.wait is None:
+            accepted = Accepted(answered.conversation_id, answered.status, answered.responder)
+            return codec.write_accepted(answered.status_code, accepted)
+        own = _own(command)
+        found = await self._wait(opened, caller, answered.conversation_id, wanted, own, gone)
+        return codec.write_page(answered.status_code, page(found, wanted), session.extensions)
+
+    async def _apply(self, command: RequestCommand, opened: OpenedSession) -> Answered:
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        try:
+            return await self._log.apply(
+                operations.keys(command), lambda loaded: decide(command, loaded, now, self._events)
+            )
+        except SessionEnded:
+            self._sessions.forget(opened.row)
+            raise
+
+    async def _read(
+        self,
+        dialect: Dialect,
+        opened: OpenedSession,
+        caller: Caller,
+        conversation: ConversationId,
+        wanted: Wanted,
+        gone: Callable[[], Awaitable[None]],
+    ) -> Response:
+        found = await self._slice(opened, caller, conversation, wanted)
+        if binds(found.head, caller):
+            await self._apply(Read(caller, conversation), opened)
+        if wanted.wait and should_hold(found):
+            found = await self._wait(opened, caller, conversation, wanted, None, gone)
+        return dialect.conversations.write_page(200, page(found, wanted), opened.verified.extensions)
+
+    async def _slice(
+        self, opened: OpenedSession, caller: Caller, conversation: ConversationId, wanted: Wanted
+    ) -> Slice:
+        """One page, with Session, owner and cursor checked against the same snapshot (readings 3)."""
+        session = (caller.client_id, opened.row.sid)
+        after = 0 if wanted.cursor is None else self._hinted(conversation, wanted)
+        found = await self._log.read(conversation, after, self._limits.page, session=session)
+        if found is not None and found.session is not None and found.session.ended_at is not None:
+            self._sessions.forget(opened.row)
+            check_not_ended(found.session)
+        check_owner(None if found is None else found.head, caller)
+        if found is None:
+            raise ConversationNotFound(detail="there is none")
+        read_cursor(self._events, found.head, wanted.cursor)
+        return found
+
+    def _hinted(self, conversation: ConversationId, wanted: Wanted) -> int:
+        """The cursor's place in the log, before it is known whose the conversation is; checked by `_slice` after."""
+        assert wanted.cursor is not None
+        try:
+            return self._events.read(conversation, wanted.cursor)
+        except InvalidCursor:
+            return 0
+
+    async def _wait(
+        self,
+        opened: OpenedSession,
+        caller: Caller,
+        conversation: ConversationId,
+        wanted: Wanted,
+        own: MessageId | None,
+        gone: Callable[[], Awaitable[None]],
+    ) -> Slice:
+        """Hold until there is something to return, the wait is over, the caller left, or the Company stops."""
+        seconds = min(wanted.wait or 0, self._limits.wait_cap)
+        until = self._clock.monotonic() + seconds
+        with self._log.watch(conversation) as watch:
+            found = await self._slice(opened, caller, conversation, wanted)
+            left = until - self._clock.monotonic()
+            if left <= 0 or self._holding.stopped or not should_hold(found, own):
+                return found
+            with self._holding.one(f"{caller.client_id} {caller.user_id}", self._limits.held_per_user):
+                async with self._holding.until_gone(gone):
+                    while should_hold(found, own) and (left := until - self._clock.monotonic()) > 0:
+                        if not await watch.wait(left):
+                            break
+                        found = await self._slice(opened, caller, conversation, wanted)
+            return found
+
+
+def _named(route: Route) -> ConversationId:
+    if route.conversation_id is None:
+        raise ConversationNotFound(detail="the route names no conversation")
+    return route.conversation_id
+
+
+def _own(command: Start | Say) -> MessageId | None:
+    return None if command.message is None else command.message.id

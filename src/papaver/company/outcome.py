@@ -1,0 +1,62 @@
+"""What a turn's handler came to, in the form in which the journal keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from papaver.protocol.conversation.model import Author, AuthorType, Message, Role
+from papaver.protocol.terms import MessageId
+from papaver.values import strict_json
+
+__all__ = ["Outcome", "read_outcome", "write_outcome"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The messages to post; `failed` when they only say that there is no answer."""
+
+    messages: tuple[Message, ...] = ()
+    failed: bool = False
+
+
+def write_outcome(outcome: Outcome) -> bytes:
+    return strict_json.dumps(
+        {
+            "failed": outcome.failed,
+            "messages": [
+                {
+                    "id": message.id,
+                    "author": {
+                        "type": message.author.type.value,
+                        "id": message.author.id,
+                        "name": message.author.name,
+                        "image": message.author.image,
+                    },
+                    "text": message.text,
+                    "data": message.data,
+                }
+                for message in outcome.messages
+            ],
+        }
+    )
+
+
+def read_outcome(row: bytes) -> Outcome:
+    """The reverse of `write_outcome`; raises JsonError for a row of another form."""
+    record = cast("Mapping[str, object]", strict_json.loads_object(row, max_bytes=len(row), max_depth=64))
+    return Outcome(
+        tuple(_message(one) for one in cast("list[Mapping[str, object]]", record["messages"])), bool(record["failed"])
+    )
+
+
+def _message(row: Mapping[str, object]) -> Message:
+    author = cast("Mapping[str, str | None]", row["author"])
+    return Message(
+        id=MessageId(str(row["id"])),
+        author=Author(AuthorType(author["type"]), author["id"], author["name"], author["image"]),
+        role=Role.COMPANY,
+        text=cast("str | None", row["text"]),
+        data=cast("Mapping[str, object] | None", row["data"]),
+    )

@@ -1,0 +1,66 @@
+"""Every limit and lifetime of the Company's side, as typed settings with their defaults (`docs/limits.md`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from papaver.protocol.errors import ConfigurationError
+
+__all__ = ["CompanyLimits"]
+
+
+def _limit(default: float | int, what: str, *, low: float = 0, high: float = float("inf")) -> int:
+    return field(default=default, metadata={"what": what, "low": low, "high": high})  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompanyLimits:
+    """Sizes in bytes, times in seconds, rates per minute."""
+
+    iat_window: int = _limit(60, "Session JWT: `iat` accepted this far from now, both ways", low=1, high=300)
+    header_bytes: int = _limit(8 * 1024, "Session header, above: `invalid_session`", low=1024)
+    body_bytes: int = _limit(256 * 1024, "request body, above: 413", low=1024)
+    text_bytes: int = _limit(64 * 1024, "message text, above: 413", low=1)
+    delegations: int = _limit(10_000, "verified delegations cached, in all", low=1)
+    delegations_per_client: int = _limit(1_000, "verified delegations cached, per client", low=1)
+    wait_cap: int = _limit(25, "longest `wait`, in seconds; a larger one is held only as long", low=0, high=300)
+    page: int = _limit(100, "events in one page", low=1, high=1000)
+    transcript: int = _limit(200, "messages in a turn's transcript", low=1)
+    session_idle: int = _limit(24 * 3600, "Session idle, then forgotten", low=60)
+    session_remembered: int = _limit(30 * 86400, "ended Session remembered", low=60)
+    turn_timeout: int = _limit(120, "the handler's turn", low=1)
+    turn_attempts: int = _limit(
+        3, "begun and not ended turns of one message, then it is answered with a failure text", low=1
+    )
+    lease: int = _limit(30, "a turn's lease", low=3)
+    lease_renewed: int = _limit(10, "a turn's lease is renewed every", low=1)
+    turns_at_once: int = _limit(64, "turns run side by side in one process", low=1)
+    inactivity: int = _limit(30 * 86400, "conversation closed after inactivity", low=60)
+    documents_fresh_least: int = _limit(60, "client metadata and key sets: fresh at least", low=0)
+    documents_fresh_most: int = _limit(3600, "client metadata and key sets: fresh at most", low=1)
+    keys_age_most: int = _limit(3600, "key set: longest age, stale use included", low=1)
+    metadata_age_most: int = _limit(86400, "client metadata: longest age, stale use included", low=1)
+    fetch_failure_kept: int = _limit(30, "a failed fetch of a client's document is remembered", low=1)
+    unknown_kid_refetch: int = _limit(30, "refetch for an unknown `kid`, per URL: at most once every", low=1)
+    fetches_per_address: int = _limit(10, "fetches for unknown clients a minute, per source address", low=1)
+    fetches_in_all: int = _limit(60, "fetches for unknown clients a minute, in all", low=1)
+    clients_cached: int = _limit(10_000, "clients whose documents are kept in memory", low=1)
+    requests_per_client: int = _limit(60_000, "requests a minute, per client", low=1)
+    requests_per_user: int = _limit(120, "requests a minute, per User", low=1)
+    requests_per_address: int = _limit(120, "unverified requests a minute, per address", low=1)
+    held_per_user: int = _limit(20, "held polls at once, per User", low=1)
+    rates_kept: int = _limit(100_000, "counters of rates kept in memory", low=100)
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            low, high = one.metadata["low"], one.metadata["high"]
+            if not low <= value <= high:
+                raise ConfigurationError(
+                    f"{one.name} is {value}, expected {low} to {high}", rule="configuration.limits"
+                )
+        if self.lease_renewed * 2 > self.lease:
+            raise ConfigurationError(
+                f"lease is {self.lease} s and renewed every {self.lease_renewed} s; make it at least twice as long",
+                rule="configuration.limits",
+            )
