@@ -21,13 +21,9 @@ def _calls(module: Path) -> Iterator[tuple[ast.Call, str, str]]:
     for node in ast.walk(tree(module)):
         if not isinstance(node, ast.Call):
             continue
-        function = node.func
-        if isinstance(function, ast.Name):
-            yield node, function.id, ""
-        elif isinstance(function, ast.Attribute):
-            owner = function.value
-            before = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
-            yield node, function.attr, before
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        before = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+        yield node, _called(node), before
 
 
 def _may_name_a_version(module: Path) -> set[int]:
@@ -114,9 +110,9 @@ def _calls_checks(function: ast.FunctionDef) -> bool:
 
 def _called(call: ast.Call) -> str:
     function = call.func
-    return (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def test_rules_live_only_where_they_are_looked_for() -> None:
