@@ -203,7 +203,7 @@ class KeySet:
         return self.keys.get(kid)
 
 
-def write_key_set(keys: Sequence[PublicKey]) -> dict[str, object]:
+def write_key_set(keys: Sequence[PublicKey]) -> dict[str, list[dict[str, str]]]:
     """The key-set document that a Personal Agent publishes at `jwks_uri` (4.1)."""
     return {"keys": [key.entry() for key in keys]}
 
