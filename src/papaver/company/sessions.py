@@ -62,11 +62,14 @@ class Sessions:
     async def prove(self, dialect: Dialect, method: str, url: str, headers: Headers, peer: str) -> BoundSession:
         """Steps 1 to 3 of 5.3, and the limits of 5.6: nothing is stored yet. Raises a PoppyError."""
         now = self._clock.now()
+        claimed = ""
         try:
             jwt = dialect.session.read(headers)
-            client = await self._clients.load(ClientId(jwt.iss), peer)
+            claimed = jwt.iss
+            client = await self._clients.load(ClientId(claimed), peer)
             proven = await self._verify(dialect, jwt, client, method, url, peer)
-        except PoppyError:
+        except PoppyError as error:
+            error.detail = f"{error.detail}; claims to be {claimed[:200]!r}"
             check_rate(self._rates, f"address {peer}", self._limits.requests_per_address, now)
             raise
         await self._clients.proven(proven.client_id)

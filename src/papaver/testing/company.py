@@ -1,0 +1,205 @@
+"""A Company in one process with a Personal Agent's documents beside it: no sockets, a clock that stands still."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from papaver.company.app import Company
+from papaver.company.incoming import Incoming
+from papaver.ports.system import FetchFailed, FetchFault, FetchPolicy
+from papaver.protocol.errors import PayloadTooLarge
+from papaver.stores.memory import MemoryStore
+from papaver.testing.clock import ManualClock, SeededIds
+from papaver.testing.keys import NOW, AgentKeys
+from papaver.web.messages import Headers, Response
+
+__all__ = ["Answer", "CompanyBench", "Documents", "company_bench"]
+
+VERSION: Final = "0.4"
+
+
+class Documents:
+    """A fetcher that serves what it was given. `failing` maps a URL to what happens instead; `asked` counts fetches."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[str, bytes] = {}
+        self.headers: dict[str, Headers] = {}
+        self.failing: dict[str, FetchFault | int] = {}
+        self.asked: list[str] = []
+
+    def publish(self, agent: AgentKeys) -> None:
+        self.bodies.update(agent.documents())
+
+    async def fetch(self, url: str, policy: FetchPolicy, headers: Headers = Headers()) -> Response:
+        self.asked.append(url)
+        fault = self.failing.get(url)
+        if isinstance(fault, FetchFault):
+            raise FetchFailed(fault, "the test says so", url=url)
+        if fault is not None:
+            return Response(fault, Headers(), b"", url)
+        if url not in self.bodies:
+            return Response(404, Headers(), b"", url)
+        return Response(200, self.headers.get(url, Headers()), self.bodies[url], url)
+
+
+class Answer:
+    """A response, with its JSON at hand."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+        self.status = response.status
+        self.headers = response.headers
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.response.body)
+
+    @property
+    def error(self) -> str | None:
+        """The code in the body, if any."""
+        body = json.loads(self.response.body) if self.response.body else {}
+        return body.get("error")
+
+    def __repr__(self) -> str:
+        return f"<{self.status} {self.response.body[:300]!r}>"
+
+
+class CompanyBench:
+    """Sends requests to a Company as a Personal Agent would, or would not."""
+
+    def __init__(self, company: Company, agent: AgentKeys, clock: ManualClock, documents: Documents) -> None:
+        self.company, self.agent, self.clock, self.documents = company, agent, clock, documents
+        self._count = 0
+
+    def message(self, text: str | None = "Hello", **members: object) -> dict[str, object]:
+        """A message with an id of its own."""
+        self._count += 1
+        body: dict[str, object] = {"id": f"msg_{self._count}", "author": {"type": "agent"}}
+        if text is not None:
+            body["text"] = text
+        return {**body, **members}
+
+    async def send(
+        self,
+        method: str,
+        suffix: str,
+        body: object = None,
+        *,
+        query: str = "",
+        headers: Mapping[str, str | None] | None = None,
+        more_headers: tuple[tuple[str, str], ...] = (),
+        raw: bytes | None = None,
+        agent: AgentKeys | None = None,
+        host: str | None = None,
+        gone: asyncio.Event | None = None,
+        peer: str = "192.0.2.7",
+        **claims: Any,
+    ) -> Answer:
+        """One request to the conversation endpoint. `headers` with None leaves one out; `claims` go into the JWT."""
+        offer = self.company.offer
+        url = offer.endpoint + suffix
+        signer = agent or self.agent
+        sent: dict[str, str | None] = {
+            "poppy-version": VERSION,
+            "content-type": "application/json" if method == "POST" else None,
+        }
+        if headers is None or "poppy-session" not in headers:
+            sent["poppy-session"] = signer.header(method, url, self.company.id, **{"now": self.clock.now(), **claims})
+        sent.update(headers or {})
+        content = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
+        left = gone or asyncio.Event()
+
+        async def read(limit: int) -> bytes:
+            if len(content) > limit:
+                raise PayloadTooLarge(rule="limits.body")
+            return content
+
+        async def leave() -> None:
+            await left.wait()
+
+        response = await self.company.handle(
+            Incoming(
+                method,
+                offer.path + "/conversations" + suffix,
+                query,
+                offer.endpoint_host if host is None else host,
+                Headers([*((name, value) for name, value in sent.items() if value is not None), *more_headers]),
+                peer,
+                read,
+                leave,
+            )
+        )
+        assert response is not None
+        return Answer(response)
+
+    async def start(self, text: str = "Hello", **options: Any) -> Answer:
+        return await self.send("POST", "", {"message": self.message(text)}, **options)
+
+    async def say(self, conversation: str, text: str = "And?", **options: Any) -> Answer:
+        return await self.send("POST", f"/{conversation}/messages", {"message": self.message(text)}, **options)
+
+    async def read(self, conversation: str, query: str = "", **options: Any) -> Answer:
+        return await self.send("GET", f"/{conversation}/events", query=query, **options)
+
+    async def idle(self, conversation: str) -> Answer:
+        """Read all events once the Company has nothing left to do."""
+        while True:
+            answer = await self.read(conversation, "wait=5")
+            if answer.json["status"] != "working":
+                return answer
+            await asyncio.to_thread(lambda: None)
+
+    async def fetch(self, path: str, *, method: str = "GET", host: str | None = None) -> Answer | None:
+        """A document; None when the Company leaves the request to the app."""
+
+        async def nothing(_: int = 0) -> bytes:
+            return b""
+
+        async def leave() -> None:
+            return None
+
+        domain = self.company.offer.domain if host is None else host
+        response = await self.company.handle(Incoming(method, path, "", domain, Headers(), "192.0.2.7", nothing, leave))
+        return None if response is None else Answer(response)
+
+
+@asynccontextmanager
+async def company_bench(
+    company: Company | None = None, *, turns: bool = True, agent: AgentKeys | None = None, **options: Any
+) -> AsyncGenerator[CompanyBench]:
+    """A Company that echoes, or the given one, run with a memory store unless it has another."""
+    if company is None:
+        company = Company(
+            **{
+                "domain": "example.com",
+                "name": "Example",
+                "base_url": "https://api.example.com/poppy",
+                "store": MemoryStore(),
+                **options,
+            }
+        )
+
+        @company.conversation
+        async def echo(turn: Any) -> str:
+            return f"You said: {turn.text}"
+
+    agent = agent or AgentKeys()
+    documents = Documents()
+    documents.publish(agent)
+    clock = ManualClock(NOW)
+    await company.store.open()
+    await company.wire(clock, SeededIds(), documents, turns_elsewhere=not turns)
+    runner = asyncio.create_task(company.run_turns()) if turns else None
+    await asyncio.sleep(0)
+    try:
+        yield CompanyBench(company, agent, clock, documents)
+    finally:
+        company.stop()
+        if runner is not None:
+            await runner
+        company.unwire()
+        await company.store.close()
