@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -134,13 +134,14 @@ class Disguised(httpcore2.AsyncNetworkStream):
 
 
 @asynccontextmanager
-async def serve(answers: Mapping[str, Answer], *names: str, tls: bool = True) -> AsyncIterator[Site]:
+async def serve(answers: Mapping[str, Answer], *names: str, tls: bool = True) -> AsyncGenerator[Site, None]:
     """The server under these names, for as long as the block lasts. An unknown path is a 404."""
     site = Site(answers)
     context = None
     if tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority().issue_cert(*(names or ("shop.example",))).configure_cert(context)
+        cert: Any = authority().issue_cert(*(names or ("shop.example",)))
+        cert.configure_cert(context)
 
         def note_name(_socket: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> None:
             site.names.append(name)

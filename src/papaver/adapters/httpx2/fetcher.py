@@ -112,7 +112,7 @@ def failure_of(error: httpx2.HTTPError, url: str) -> FetchFailed:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it was made of. httpcore2 cuts the chain of causes, yet makes each error from the one below."""
+    """The error and those below it. httpcore2 cuts the chain of causes, yet makes each error from the one below."""
     below: object = error
     while isinstance(below, BaseException):
         yield below
