@@ -13,9 +13,9 @@ from papaver.protocol.conversation.change import Change, Keys, Loaded, SessionRo
 from papaver.protocol.conversation.model import Event, Status
 from papaver.protocol.conversation.state import Head, Lease, Receipt
 from papaver.protocol.terms import ClientId, CompanyId, ConversationId, MessageId, SessionId, TurnId, UserId
-from papaver.stores.faults import StoreFailed, StoreMisused
+from papaver.stores.faults import StoreFailed
 from papaver.stores.notify import RegisteredWatch, WatchRegistry
-from papaver.stores.turns import begun, check_fenced, continues, due_since, given_back, seconds
+from papaver.stores.turns import begun, check_change, continues, due_since, given_back, makes_due, seconds
 
 __all__ = ["MemoryStore"]
 
@@ -94,7 +94,7 @@ class _Sessions:
 
 
 class _Log:
-    def __init__(self, company: CompanyId, sessions: _Sessions, registry: WatchRegistry) -> None:
+    def __init__(self, company: int, sessions: _Sessions, registry: WatchRegistry) -> None:
         self._company = company
         self._sessions = sessions
         self._registry = registry
@@ -105,8 +105,7 @@ class _Log:
     async def apply(self, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
         loaded = self._load(keys)
         change = decide(loaded)
-        check_fenced(change, lease_lost=loaded.lease_lost)
-        self._check(keys, change)
+        check_change(change, keys, loaded, self._last_seq)
         lease = keys.lease
         for head in change.heads:
             self._write(head, ended=change.ended and lease is not None and head.id == lease.conversation_id)
@@ -115,9 +114,11 @@ class _Log:
         if change.receipt is not None and keys.receipt is not None:
             self._receipts[keys.receipt] = change.receipt
         if change.ended and lease is not None:
-            self._rows[lease.conversation_id].forget_turn()
+            row = self._rows[lease.conversation_id]
+            row.forget_turn()
+            row.due_since = due_since(row.head, row.due_since, ended=True)
         self._registry.wake([(self._company, head.id) for head in change.heads])
-        if (lease is None or change.ended) and any(head.turn_due for head in change.heads):
+        if makes_due(change, lease):
             self._registry.wake([(self._company, "")])
         return change.result
 
@@ -142,18 +143,9 @@ class _Log:
             lease_lost=keys.lease is not None and self._held(keys.lease) is None,
         )
 
-    def _check(self, keys: Keys, change: Change[R]) -> None:
-        """All that can be wrong with a change, before its first write."""
-        newest = {head.id: head.last_seq for head in change.heads}
-        expected = {head.id: self._rows[head.id].head.last_seq if head.id in self._rows else 0 for head in change.heads}
-        for conversation, seq, _ in change.events:
-            if conversation not in expected or seq != expected[conversation] + 1:
-                raise StoreMisused(f"event {seq} of {conversation} does not follow")
-            expected[conversation] = seq
-        if expected != newest:
-            raise StoreMisused("a head's last_seq is not its newest event's")
-        if change.receipt is not None and (keys.receipt is None or keys.receipt in self._receipts):
-            raise StoreMisused("a receipt is written once, under the key that was loaded")
+    def _last_seq(self, conversation: ConversationId) -> int | None:
+        row = self._rows.get(conversation)
+        return None if row is None else row.head.last_seq
 
     def _write(self, head: Head, *, ended: bool) -> None:
         row = self._rows.get(head.id)
@@ -281,7 +273,7 @@ class _Clients:
 
 
 class _Tables:
-    def __init__(self, company: CompanyId, registry: WatchRegistry) -> None:
+    def __init__(self, company: int, registry: WatchRegistry) -> None:
         self.sessions = _Sessions()
         self.log = _Log(company, self.sessions, registry)
         self.clients = _Clients()
@@ -310,7 +302,7 @@ class MemoryStore:
     async def tables(self, company: CompanyId) -> _Tables:
         await self.probe()
         if company not in self._tables:
-            self._tables[company] = _Tables(company, self._registry)
+            self._tables[company] = _Tables(len(self._tables), self._registry)
         return self._tables[company]
 
     @property

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 __all__ = ["RegisteredWatch", "Topic", "WatchRegistry"]
 
-Topic = tuple[str, str]
-"""(Company, conversation); the empty conversation stands for the Company's turns."""
+Topic = tuple[int, str]
+"""(the store's number of the Company, conversation); the empty conversation stands for the Company's turns."""
 
 
 class RegisteredWatch:
@@ -93,6 +93,10 @@ class WatchRegistry:
         for watches in self._watches.values():
             for watch in watches:
                 watch.wake()
+
+    @property
+    def awaits_turns(self) -> bool:
+        return any(not conversation for _, conversation in self._watches)
 
     def wake_turns(self) -> None:
         """Every Company's turns: a holder died, whoever it was."""

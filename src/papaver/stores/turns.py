@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from papaver.protocol.conversation.change import Change
-from papaver.protocol.conversation.state import Head
+from papaver.protocol.conversation.change import Change, Keys, Loaded
+from papaver.protocol.conversation.state import Head, Lease
+from papaver.protocol.terms import ConversationId
 from papaver.stores.faults import StoreMisused
 
-__all__ = ["begun", "check_fenced", "continues", "due_since", "given_back", "seconds"]
+__all__ = ["begun", "check_change", "continues", "due_since", "given_back", "makes_due", "seconds"]
 
 
 def seconds(head: Head) -> float:
@@ -44,7 +46,29 @@ def given_back(head: Head) -> Head:
     return replace(head, failures=max(0, head.failures - 1))
 
 
-def check_fenced(change: Change[object], *, lease_lost: bool) -> None:
-    """A holder that lost its lease writes nothing, whatever `decide` made of it."""
-    if lease_lost and (change.heads or change.events or change.receipt or change.ended):
+def makes_due(change: Change[object], lease: Lease | None) -> bool:
+    """Whether a turn may have become due by this change, so that a runner is to be woken."""
+    return (lease is None or change.ended) and any(head.turn_due for head in change.heads)
+
+
+def check_change(
+    change: Change[object], keys: Keys, loaded: Loaded, last_seq: Callable[[ConversationId], int | None]
+) -> None:
+    """All that can be wrong with a change, before its first write. `last_seq` is None for what was not loaded.
+
+    Raises StoreMisused: for the writes of a turn that lost its lease, a gap in the events, a receipt's second writing.
+    """
+    if loaded.lease_lost and (change.heads or change.events or change.receipt or change.ended):
         raise StoreMisused("a turn that lost its lease must not write")
+    if change.ended and keys.lease is None:
+        raise StoreMisused("only a turn ends")
+    if change.receipt is not None and (keys.receipt is None or loaded.receipt is not None):
+        raise StoreMisused("a receipt is written once, under the key that was loaded")
+    newest = {head.id: last_seq(head.id) or 0 for head in change.heads}
+    for conversation, seq, _ in change.events:
+        if newest.get(conversation) != seq - 1:
+            raise StoreMisused("an event does not follow the one before", detail=f"{seq} of {conversation}")
+        newest[conversation] = seq
+    for head in change.heads:
+        if newest[head.id] != head.last_seq:
+            raise StoreMisused("a head's last_seq is not its newest event's", detail=f"{head.last_seq} of {head.id}")

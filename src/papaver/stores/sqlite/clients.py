@@ -1,0 +1,78 @@
+"""A Company's clients and fetched documents in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Literal
+
+from papaver.ports.company import ClientRow, DocumentRow
+from papaver.protocol.terms import ClientId
+from papaver.stores.sqlite.database import Database
+from papaver.stores.sqlite.sessions import SEEN_EVERY
+
+__all__ = ["SqliteClients"]
+
+
+class SqliteClients:
+    """`ClientStore` of one Company."""
+
+    def __init__(self, database: Database, company: int) -> None:
+        self._database = database
+        self._company = company
+
+    async def verdict(self, client_id: ClientId) -> Literal["allowed", "blocked"] | None:
+        row = self._load(client_id)
+        return None if row is None else row.verdict
+
+    def _load(self, client_id: ClientId) -> ClientRow | None:
+        def query(connection: sqlite3.Connection) -> ClientRow | None:
+            row = connection.execute(
+                "SELECT verdict, seen_at FROM clients WHERE company = ? AND id = ?", (self._company, client_id)
+            ).fetchone()
+            return None if row is None else ClientRow(client_id, row[0], row[1])
+
+        return self._database.readers.near(query)
+
+    async def judge(self, client_id: ClientId, verdict: Literal["allowed", "blocked"] | None) -> None:
+        await self._write(
+            "INSERT INTO clients (company, id, verdict) VALUES (?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET verdict = excluded.verdict",
+            (self._company, client_id, verdict),
+        )
+
+    async def seen(self, client_id: ClientId, at: float) -> None:
+        row = self._load(client_id)
+        if row is None or row.seen_at is None or at - row.seen_at >= SEEN_EVERY:
+            await self._write(
+                "INSERT INTO clients (company, id, seen_at) VALUES (?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET seen_at = max(coalesce(seen_at, 0), excluded.seen_at)",
+                (self._company, client_id, at),
+            )
+
+    async def clients(self) -> tuple[ClientRow, ...]:
+        def query(connection: sqlite3.Connection) -> tuple[ClientRow, ...]:
+            rows = connection.execute(
+                "SELECT id, verdict, seen_at FROM clients WHERE company = ? ORDER BY id", (self._company,)
+            )
+            return tuple(ClientRow(ClientId(client_id), verdict, seen_at) for client_id, verdict, seen_at in rows)
+
+        return await self._database.readers.far(query)
+
+    async def keep_document(self, row: DocumentRow) -> None:
+        await self._write(
+            "INSERT OR REPLACE INTO documents (company, url, body, fetched_at, fresh_until) VALUES (?, ?, ?, ?, ?)",
+            (self._company, row.url, row.body, row.fetched_at, row.fresh_until),
+        )
+
+    async def load_document(self, url: str) -> DocumentRow | None:
+        def query(connection: sqlite3.Connection) -> DocumentRow | None:
+            row = connection.execute(
+                "SELECT body, fetched_at, fresh_until FROM documents WHERE company = ? AND url = ?",
+                (self._company, url),
+            ).fetchone()
+            return None if row is None else DocumentRow(url, *row)
+
+        return await self._database.readers.far(query)
+
+    async def _write(self, statement: str, values: tuple[object, ...]) -> None:
+        await self._database.writer.run(lambda transaction: transaction.connection.execute(statement, values).rowcount)

@@ -1,0 +1,152 @@
+"""The turn queue of one Company in SQLite: due conversations, leases with fencing, the journal."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from papaver.ports.company import LeasedTurn
+from papaver.protocol.conversation.record import read_head, write_head
+from papaver.protocol.conversation.state import Lease
+from papaver.protocol.terms import ConversationId, TurnId
+from papaver.stores.notify import RegisteredWatch
+from papaver.stores.sqlite.database import Database
+from papaver.stores.sqlite.writer import Transaction, savepoint
+from papaver.stores.turns import begun, continues, given_back
+
+__all__ = ["SqliteTurns", "dead_holders"]
+
+
+def dead_holders(connection: sqlite3.Connection, company: int, database: Database) -> tuple[str, ...]:
+    """Holders of due turns that do not live any more."""
+    rows = connection.execute(
+        "SELECT DISTINCT holder FROM conversations WHERE company = ? AND due_since IS NOT NULL AND holder IS NOT NULL",
+        (company,),
+    )
+    return tuple(holder for (holder,) in rows if not database.holders.lives(holder))
+
+
+class SqliteTurns:
+    """The turns' half of `ConversationLog`."""
+
+    def __init__(self, database: Database, company: int) -> None:
+        self._database = database
+        self._company = company
+
+    def watch_turns(self) -> RegisteredWatch:
+        self._database.start_watching()
+        return self._database.registry.watch((self._company, ""))
+
+    async def lease(self, holder: str, turn_id: TurnId, *, now: float, until: float) -> LeasedTurn | None:
+        # A look first: several processes are woken by one message, and only one of them has to write.
+        if self._database.readers.near(lambda connection: self._longest_due(connection, now)) is None:
+            return None
+        return await self._database.writer.run(
+            lambda transaction: self._lease(transaction, holder, turn_id, now, until), "lease"
+        )
+
+    def _waiting(self, connection: sqlite3.Connection, now: float) -> tuple[str, tuple[object, ...]]:
+        """The condition of a due turn that nobody holds, and its values."""
+        dead = dead_holders(connection, self._company, self._database)
+        nobody = f"(holder IS NULL OR until <= ? OR holder IN ({', '.join('?' * len(dead))}))"
+        return f"company = ? AND due_since IS NOT NULL AND {nobody}", (self._company, now, *dead)
+
+    def _longest_due(self, connection: sqlite3.Connection, now: float) -> ConversationId | None:
+        waiting, values = self._waiting(connection, now)
+        row = connection.execute(
+            f"SELECT id FROM conversations WHERE {waiting} ORDER BY due_since LIMIT 1", values
+        ).fetchone()
+        return None if row is None else ConversationId(row[0])
+
+    def _lease(
+        self, transaction: Transaction, holder: str, turn_id: TurnId, now: float, until: float
+    ) -> LeasedTurn | None:
+        connection = transaction.connection
+        conversation = self._longest_due(connection, now)
+        if conversation is None:
+            return None
+        record, token, earlier, until_seq = connection.execute(
+            "SELECT head, token, turn_id, until_seq FROM conversations WHERE company = ? AND id = ?",
+            (self._company, conversation),
+        ).fetchone()
+        head = begun(read_head(record))
+        goes_on = False
+        if earlier is not None and continues(head, until_seq):
+            goes_on, turn_id = True, TurnId(earlier)
+        else:
+            until_seq = head.asked_seq
+        with savepoint(connection):
+            connection.execute(
+                "UPDATE conversations SET head = ?, token = ?, turn_id = ?, until_seq = ?, holder = ?, until = ?"
+                " WHERE company = ? AND id = ?",
+                (write_head(head), token + 1, turn_id, until_seq, holder, until, self._company, conversation),
+            )
+            journal = self._journal(connection, conversation, keep=goes_on) if earlier is not None else {}
+        return LeasedTurn(Lease(conversation, turn_id, token + 1, holder, until), head, until_seq, journal)
+
+    def _journal(self, connection: sqlite3.Connection, conversation: ConversationId, *, keep: bool) -> dict[str, bytes]:
+        of_it = (self._company, conversation)
+        if keep:
+            rows = connection.execute("SELECT key, value FROM journal WHERE company = ? AND conversation = ?", of_it)
+            return dict(rows.fetchall())
+        connection.execute("DELETE FROM journal WHERE company = ? AND conversation = ?", of_it)
+        return {}
+
+    async def renew(self, lease: Lease, until: float) -> bool:
+        def renewed(transaction: Transaction) -> bool:
+            return (
+                transaction.connection.execute(
+                    "UPDATE conversations SET until = ?"
+                    " WHERE company = ? AND id = ? AND token = ? AND holder IS NOT NULL",
+                    (until, self._company, lease.conversation_id, lease.token),
+                ).rowcount
+                == 1
+            )
+
+        return await self._database.writer.run(renewed)
+
+    async def release(self, lease: Lease) -> None:
+        def released(transaction: Transaction) -> None:
+            connection = transaction.connection
+            if not self._holds(connection, lease):
+                return
+            of_it = (self._company, lease.conversation_id)
+            (record,) = connection.execute(
+                "SELECT head FROM conversations WHERE company = ? AND id = ?", of_it
+            ).fetchone()
+            connection.execute(
+                "UPDATE conversations SET head = ?, holder = NULL, until = NULL WHERE company = ? AND id = ?",
+                (write_head(given_back(read_head(record))), *of_it),
+            )
+            transaction.topics.add((self._company, ""))
+
+        await self._database.writer.run(released)
+
+    async def journal(self, lease: Lease, key: str, value: bytes) -> bool:
+        def noted(transaction: Transaction) -> bool:
+            if not self._holds(transaction.connection, lease):
+                return False
+            transaction.connection.execute(
+                "INSERT OR REPLACE INTO journal (company, conversation, key, value) VALUES (?, ?, ?, ?)",
+                (self._company, lease.conversation_id, key, value),
+            )
+            return True
+
+        return await self._database.writer.run(noted, "journal")
+
+    def _holds(self, connection: sqlite3.Connection, lease: Lease) -> bool:
+        """Whether this lease is still the newest."""
+        row = connection.execute(
+            "SELECT token, holder FROM conversations WHERE company = ? AND id = ?",
+            (self._company, lease.conversation_id),
+        ).fetchone()
+        return row is not None and row[0] == lease.token and row[1] is not None
+
+    async def turns_pending(self, now: float) -> tuple[int, float]:
+        def query(connection: sqlite3.Connection) -> tuple[int, float]:
+            waiting, values = self._waiting(connection, now)
+            count, oldest = connection.execute(
+                f"SELECT count(*), min(due_since) FROM conversations WHERE {waiting}", values
+            ).fetchone()
+            return count, now if oldest is None else oldest
+
+        return self._database.readers.near(query)
