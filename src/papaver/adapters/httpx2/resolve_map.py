@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
-
 from papaver.protocol.errors import ConfigurationError
 from papaver.values.rules import rule
 from papaver.web.urls import UrlError, read_domain
@@ -115,6 +113,8 @@ class NetworkSettings:
 
         The environment (SSL_CERT_FILE and its kin) is not asked. Raises ConfigurationError.
         """
+        import httpx2  # here, because a command line reads these settings before it knows that it needs a network
+
         context = httpx2.create_ssl_context(trust_env=False)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.ca_file is not None:
