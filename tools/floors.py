@@ -41,13 +41,26 @@ class Seen:
 
 def _read(file: Mapping[str, Any]) -> Seen:
     summary: Mapping[str, int] = file["summary"]
-    lines = [str(line) for line in file["missing_lines"]]
-    jumps = [f"{source}->{'exit' if target < 0 else target}" for source, target in file.get("missing_branches", ())]
+    lines: list[int] = file["missing_lines"]
+    jumps: list[tuple[int, int]] = file.get("missing_branches", [])
+    # A jump from or to a line that never ran says nothing new.
+    told = [jump for jump in jumps if not {abs(line) for line in jump} & set(lines)]
     return Seen(
         covered=summary["covered_lines"] + summary.get("covered_branches", 0),
         total=summary["num_statements"] + summary.get("num_branches", 0),
-        missing=", ".join(lines + jumps),
+        missing=", ".join([*_ranges(lines), *(f"{source}->{'exit' if to < 0 else to}" for source, to in told)]),
     )
+
+
+def _ranges(lines: Iterable[int]) -> list[str]:
+    """`[3, 4, 5, 9]` as `["3-5", "9"]`."""
+    ranges: list[list[int]] = []
+    for line in sorted(lines):
+        if ranges and line == ranges[-1][-1] + 1:
+            ranges[-1].append(line)
+        else:
+            ranges.append([line])
+    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in ranges]
 
 
 def _report(recorded: coverage.Coverage, **options: Any) -> dict[Path, Seen]:
