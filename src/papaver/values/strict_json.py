@@ -14,7 +14,7 @@ from typing import Final, Never, cast
 
 from papaver.values.errors import PapaverError
 
-__all__ = ["JsonError", "canonical", "dumps", "loads", "loads_object", "members_at_most"]
+__all__ = ["JsonError", "canonical", "dumps", "loads", "loads_object"]
 
 MAX_BYTES: Final = 262_144
 MAX_DEPTH: Final = 32
@@ -109,16 +109,6 @@ def canonical(value: object) -> bytes:
     stores, not RFC 8785. Raises `JsonError` for what JSON cannot say.
     """
     return _write(_ENCODE_SORTED, value)
-
-
-def members_at_most(data: bytes) -> int:
-    """An upper bound of the members that all objects of a valid JSON text have together.
-
-    For readers that cannot see duplicates themselves: when a reader found exactly this many members, there were none
-    twice. Each member has one colon, and before it a quotation mark or white space. (Counting only `":` would miss a
-    duplicate that is written with a space before its colon.)
-    """
-    return data.count(b'":') + data.count(b" :") + data.count(b"\n:") + data.count(b"\t:") + data.count(b"\r:")
 
 
 def _text(data: bytes | str, max_bytes: int) -> str:

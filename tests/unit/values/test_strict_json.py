@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from papaver.values.strict_json import JsonError, canonical, dumps, loads, loads_object, members_at_most
+from papaver.values.strict_json import JsonError, canonical, dumps, loads, loads_object
 
 VALUES = st.recursive(
     st.none()
@@ -164,21 +163,3 @@ def test_what_json_cannot_say_is_refused(value: object) -> None:
     """A number that is not finite, half a character, an object of our own, a circle, keys of two kinds."""
     with pytest.raises(JsonError, match="cannot be written"):
         canonical(value)
-
-
-@given(VALUES, st.sampled_from([None, 0, 1]))
-def test_the_member_bound_is_never_below_the_truth(value: object, indent: int | None) -> None:
-    """However it is laid out, a text has at most so many members; compact text without colons has exactly so many."""
-    data = json.dumps(value, indent=indent, separators=(" ,", " :")).encode()
-    assert members_at_most(data) >= _members(value)
-    assert members_at_most(b'{"a" :1,"a"\t:2,"b":":"}') == 4
-    assert members_at_most(b'{"a":1,"b":{"c":2}}') == 3
-
-
-def _members(value: object) -> int:
-    if isinstance(value, dict):
-        members = cast("dict[str, object]", value)
-        return len(members) + sum(_members(inner) for inner in members.values())
-    if isinstance(value, list):
-        return sum(_members(inner) for inner in cast("list[object]", value))
-    return 0
