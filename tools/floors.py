@@ -118,9 +118,8 @@ def own(recorded: coverage.Coverage) -> list[str]:
         seen = _report(recorded, morfs=[str(PACKAGE / file)], contexts=[f"^({names})$"]).get(file)
         if seen is None or seen.complete:
             continue
-        where = (
-            ", ".join(path.as_posix() for path in tests) or f"no test file tests/unit/{file.parent}/test_{file.stem}.py"
-        )
+        wanted = f"no test file tests/unit/{file.parent}/test_{file.stem.strip('_')}.py"
+        where = ", ".join(path.as_posix() for path in tests) or wanted
         faults.append(f"{file} by {where}: missing {seen.missing}")
     print(f"{len(modules) - len(faults)} of {len(modules)} core modules are complete by their own test file")
     return faults

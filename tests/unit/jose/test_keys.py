@@ -224,7 +224,6 @@ def rsa_entry(bits: int, exponent: int = 65537, **members: object) -> dict[str, 
         rsa_entry(2048, n=encode(b"\xff" * 1025)),
         rsa_entry(2048, n=""),
     ],
-    ids=lambda jwk: " ".join(f"{name}={value!r:.9}" for name, value in members(jwk)),
 )
 def test_a_key_that_cannot_be_used_here_is_left_out(unusable: dict[str, object]) -> None:
     """It neither verifies nor spoils the keys beside it (readings 50)."""
