@@ -24,20 +24,19 @@ from papaver.web.urls import (
     same_host,
 )
 
+PLAINLY_WRONG = """
+    https:// https:///path https:a.example a.example/path //a.example/ /path ftp://a.example/ ws://a.example/
+    javascript:alert(1) https://user@a.example/ https://user:pass@a.example/ https://@a.example/ https://a.example/<
+    https://a.example./ https://.a.example/ https://a..example/ https://-a.example/ https://a-.example/
+    https://a%2eexample/ https://a.example:0/ https://a.example:65536/ https://a.example:443a/ https://a.example:-1/
+    https://a.example:123456/ https://a.example:1:2/ https://127.1/ https://2130706433/ https://0x7f000001/
+    https://0x7f.0.0.1/ https://0177.0.0.1/ https://256.0.0.1/ https://1.2.3/ https://1.2.3.4.5/ https://[::1/
+    https://[::g]/ https://[:::]/ https://[fe80::1%25eth0]/ https://[v1.a]/ https://::1/ https://a.example/%
+    https://a.example/%2 https://a.example/%zz https://a.example/#a#b
+"""
 REFUSED = [
+    *PLAINLY_WRONG.split(),
     "",
-    "https://",
-    "https:///path",
-    "https:a.example",
-    "a.example/path",
-    "//a.example/",
-    "/path",
-    "ftp://a.example/",
-    "ws://a.example/",
-    "javascript:alert(1)",
-    "https://user@a.example/",
-    "https://user:pass@a.example/",
-    "https://@a.example/",
     "https://a.example\\@b.example/",
     "https://a.example\\b",
     "https:\\\\a.example",
@@ -51,38 +50,7 @@ REFUSED = [
     "https://a.example/\x7f",
     "https://a.example/é",
     "https://é.example/",
-    "https://a.example/<",
     'https://a.example/"',
-    "https://a.example./",
-    "https://.a.example/",
-    "https://a..example/",
-    "https://-a.example/",
-    "https://a-.example/",
-    "https://a%2eexample/",
-    "https://a.example:0/",
-    "https://a.example:65536/",
-    "https://a.example:443a/",
-    "https://a.example:-1/",
-    "https://a.example:123456/",
-    "https://a.example:1:2/",
-    "https://127.1/",
-    "https://2130706433/",
-    "https://0x7f000001/",
-    "https://0x7f.0.0.1/",
-    "https://0177.0.0.1/",
-    "https://256.0.0.1/",
-    "https://1.2.3/",
-    "https://1.2.3.4.5/",
-    "https://[::1/",
-    "https://[::g]/",
-    "https://[:::]/",
-    "https://[fe80::1%25eth0]/",
-    "https://[v1.a]/",
-    "https://::1/",
-    "https://a.example/%",
-    "https://a.example/%2",
-    "https://a.example/%zz",
-    "https://a.example/#a#b",
     "https://\u212a.example/",
     "https://a.example/" + "x" * 8192,
     "https://" + ".".join(["x" * 60] * 5) + "/",
@@ -366,53 +334,21 @@ def test_joining_changes_no_character() -> None:
     assert join("https://a.example/v1/", "/c") == "https://a.example/v1//c"
 
 
-RFC_3986_5_4 = [
-    ("g", "http://a/b/c/g"),
-    ("./g", "http://a/b/c/g"),
-    ("g/", "http://a/b/c/g/"),
-    ("/g", "http://a/g"),
-    ("//g", "http://g"),
-    ("?y", "http://a/b/c/d;p?y"),
-    ("g?y", "http://a/b/c/g?y"),
-    ("#s", "http://a/b/c/d;p?q#s"),
-    ("g#s", "http://a/b/c/g#s"),
-    ("g?y#s", "http://a/b/c/g?y#s"),
-    (";x", "http://a/b/c/;x"),
-    ("g;x", "http://a/b/c/g;x"),
-    ("", "http://a/b/c/d;p?q"),
-    (".", "http://a/b/c/"),
-    ("./", "http://a/b/c/"),
-    ("..", "http://a/b/"),
-    ("../", "http://a/b/"),
-    ("../g", "http://a/b/g"),
-    ("../..", "http://a/"),
-    ("../../", "http://a/"),
-    ("../../g", "http://a/g"),
-    ("../../../g", "http://a/g"),
-    ("../../../../g", "http://a/g"),
-    ("/./g", "http://a/g"),
-    ("/../g", "http://a/g"),
-    ("g.", "http://a/b/c/g."),
-    (".g", "http://a/b/c/.g"),
-    ("g..", "http://a/b/c/g.."),
-    ("..g", "http://a/b/c/..g"),
-    ("./../g", "http://a/b/g"),
-    ("./g/.", "http://a/b/c/g/"),
-    ("g/./h", "http://a/b/c/g/h"),
-    ("g/../h", "http://a/b/c/h"),
-    ("g;x=1/./y", "http://a/b/c/g;x=1/y"),
-    ("g;x=1/../y", "http://a/b/c/y"),
-    ("g?y/./x", "http://a/b/c/g?y/./x"),
-    ("g?y/../x", "http://a/b/c/g?y/../x"),
-    ("g#s/./x", "http://a/b/c/g#s/./x"),
-    ("g#s/../x", "http://a/b/c/g#s/../x"),
-]
+# reference>target, the target without its "http://"
+RFC_3986_5_4 = """
+    g>a/b/c/g ./g>a/b/c/g g/>a/b/c/g/ /g>a/g //g>g ?y>a/b/c/d;p?y g?y>a/b/c/g?y #s>a/b/c/d;p?q#s g#s>a/b/c/g#s
+    g?y#s>a/b/c/g?y#s ;x>a/b/c/;x g;x>a/b/c/g;x >a/b/c/d;p?q .>a/b/c/ ./>a/b/c/ ..>a/b/ ../>a/b/ ../g>a/b/g ../..>a/
+    ../../>a/ ../../g>a/g ../../../g>a/g ../../../../g>a/g /./g>a/g /../g>a/g g.>a/b/c/g. .g>a/b/c/.g g..>a/b/c/g..
+    ..g>a/b/c/..g ./../g>a/b/g ./g/.>a/b/c/g/ g/./h>a/b/c/g/h g/../h>a/b/c/h g;x=1/./y>a/b/c/g;x=1/y
+    g;x=1/../y>a/b/c/y g?y/./x>a/b/c/g?y/./x g?y/../x>a/b/c/g?y/../x g#s/./x>a/b/c/g#s/./x g#s/../x>a/b/c/g#s/../x
+"""
 
 
-@pytest.mark.parametrize(("reference", "target"), RFC_3986_5_4)
-def test_references_resolve_as_rfc_3986_5_4_says(reference: str, target: str) -> None:
+@pytest.mark.parametrize("row", RFC_3986_5_4.split())
+def test_references_resolve_as_rfc_3986_5_4_says(row: str) -> None:
     """Its normal and abnormal examples, but those with another scheme."""
-    assert resolve("http://a/b/c/d;p?q", reference) == target
+    reference, target = row.split(">")
+    assert resolve("http://a/b/c/d;p?q", reference) == f"http://{target}"
 
 
 @pytest.mark.parametrize(
