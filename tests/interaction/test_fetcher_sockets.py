@@ -12,7 +12,8 @@ import pytest
 from papaver.adapters.httpx2.fetcher import GuardedFetcher
 from papaver.adapters.httpx2.network import Network
 from papaver.adapters.httpx2.resolve_map import NetworkSettings, ResolveMap
-from papaver.ports.system import FetchFault, FetchPolicy
+from papaver.ports.system import FetchFailed, FetchFault, FetchPolicy
+from papaver.protocol.errors import ConfigurationError, NotADestination
 from papaver.web.messages import Headers
 from tests.house.tls_site import PUBLIC, PUBLIC_6, Answer, Site, answer, authority, fails, redirect, serve
 
@@ -264,3 +265,25 @@ async def test_headers_stay_with_their_origin(site: Site, ca_file: Path) -> None
     await GuardedFetcher(network).fetch(f"{SHOP}/start", FIVE, sent)
     assert [site.fields("poppy-version", hop) for hop in range(4)] == [["0.4"], ["0.4"], [], []]
     assert all(site.fields("accept", hop) == ["application/json"] for hop in range(4))
+
+
+@pytest.mark.parametrize("name", ["Host", "Cookie", "Accept-Encoding", "Content-Length", "Connection"])
+async def test_a_caller_cannot_name_the_fetcher_s_own_fields(site: Site, ca_file: Path, name: str) -> None:
+    """What says where a request goes, or how its octets are sent, is not a document's matter."""
+    fetcher = GuardedFetcher(site.network({"shop.example": [PUBLIC]}, ca_file))
+    with pytest.raises(ConfigurationError) as caught:
+        await fetcher.fetch(f"{SHOP}/", ONCE, Headers([(name, "x")]))
+    assert (caught.value.rule, site.connections) == ("fetch.headers", 0)
+
+
+async def test_a_fetch_carries_no_credential_and_no_second_line(site: Site, ca_file: Path) -> None:
+    """Documents are public; a value cannot smuggle a field in. The fetcher may be used as a block."""
+    async with GuardedFetcher(site.network({"shop.example": [PUBLIC]}, ca_file)) as fetcher:
+        for name in ("Authorization", "Poppy-Session"):
+            with pytest.raises(NotADestination) as caught:
+                await fetcher.fetch(f"{SHOP}/", ONCE, Headers([(name, "x")]))
+            assert caught.value.rule == "fetch.no-credentials"
+        with pytest.raises(FetchFailed) as failed:
+            await fetcher.fetch(f"{SHOP}/", ONCE, Headers([("Poppy-Version", "0.4\r\nAuthorization: x")]))
+        assert failed.value.rule == "fetch.http"
+    assert site.heads == []
