@@ -84,7 +84,7 @@ def print_counts(rows: Mapping[str, Row], found: Collected) -> None:
 def print_suggestions(rows: Mapping[str, Row], found: Collected) -> None:
     for (row_id, rule_id), tests in sorted(found.raised.items()):
         if rule_id not in rows[row_id].rules:
-            print(f"{row_id}: {rule_id} refused something in {tests[0]}")
+            print(f"{row_id}={rule_id}  refused something in {tests[0]}")
             print(f"    {rows[row_id].text}")
 
 
