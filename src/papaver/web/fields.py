@@ -50,7 +50,7 @@ _DATES: Final = tuple(
     )
 )
 _DIGITS: Final = re.compile(r"[0-9]+")
-_DIRECTIVE: Final = re.compile(r"""([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?""")
+_DIRECTIVE: Final = re.compile(r"""([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:=(?:"((?:[^"\\]|\\.)*+)"|([^\s,"]*)))?""")
 
 
 class FieldError(PapaverError):
