@@ -111,7 +111,9 @@ def verify(token: str, keys: KeySet, *, typ: str, algs: Collection[Alg]) -> tupl
         raise JwsError("the JWS has another alg", rule="jws.alg", detail=f"expected {sorted(algs)}, got {alg!r:.80}")
     key = keys.find(kid) if isinstance(kid, str) else None
     if key is None or key.alg != alg:
-        raise JwsError("no key of this kid and alg is published", rule="jws.kid", detail=f"kid {kid!r:.200}, alg {alg!r}")
+        raise JwsError(
+            "no key of this kid and alg is published", rule="jws.kid", detail=f"kid {kid!r:.200}, alg {alg!r}"
+        )
     try:
         key.verify(jws.signature, jws.signing_input)
     except BadSignature as error:

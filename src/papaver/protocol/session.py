@@ -13,13 +13,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from msgspec import UnsetType
 
 from papaver.jose import jws
 from papaver.jose.claims import ClaimsError
-from papaver.jose.keys import KeySet
+from papaver.jose.keys import Alg, KeySet
 from papaver.protocol.delegation import (
     Delegation,
     DelegationCache,
@@ -61,9 +61,6 @@ __all__ = [
     "expect",
     "open_session",
 ]
-
-MAX_IAT_WINDOW: Final = 300
-"""The widest acceptance window for `iat` that may be configured, in seconds (readings 18)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +169,7 @@ class SessionProfile:
     delegation_member: str
     delegation: DelegationProfile
     checks: tuple[Check, ...]
+    alg: Alg = "ES256"
     max_bytes: int = 8192
 
     def read(self, headers: Headers) -> SessionJwt:
@@ -219,7 +217,7 @@ class SessionProfile:
             header = jws.read_header(jwt.compact.header_segment)
         except jws.JwsError as error:
             raise _malformed(error) from None
-        check_alg(header, "ES256")
+        check_alg(header, self.alg)
         check_carries_delegation(header, self.delegation_member)
         delegation = verify_delegation(str(header[self.delegation_member]), self.delegation, jwt.iss, keys, now)
         check_signature(jwt, delegation.key)
@@ -237,7 +235,7 @@ def _malformed(error: jws.JwsError | ClaimsError) -> InvalidSession:
 
 def ath(access_token: str) -> str:
     """The hash that ties a Session JWT to an access token: base64url of its SHA-256 (5.2; RFC 9449 4.2)."""
-    return encode(hashlib.sha256(access_token.encode("latin-1", "replace")).digest())
+    return encode(hashlib.sha256(access_token.encode("utf-8", "surrogatepass")).digest())
 
 
 @rule("session.ath-absent-without-token")

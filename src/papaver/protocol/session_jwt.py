@@ -11,7 +11,13 @@ from papaver.jose.claims import ClaimsReader
 from papaver.jose.jws import CompactJws
 from papaver.web.urls import htu
 
-__all__ = ["CLAIMS", "Expected", "SessionClaims", "SessionJwt", "expect"]
+__all__ = ["CLAIMS", "IAT_WINDOW", "MAX_IAT_WINDOW", "Expected", "SessionClaims", "SessionJwt", "expect"]
+
+
+IAT_WINDOW: Final = 60
+"""Default acceptance window for `iat`, in seconds to either side (readings 18)."""
+MAX_IAT_WINDOW: Final = 300
+"""The widest window that may be configured."""
 
 
 class SessionClaims(msgspec.Struct, frozen=True, gc=False):
@@ -62,7 +68,7 @@ class Expected(NamedTuple):
     iat_window: int
 
 
-def expect(*, company_id: str, method: str, url: str, now: float, iat_window: int = 60) -> Expected:
+def expect(*, company_id: str, method: str, url: str, now: float, iat_window: int = IAT_WINDOW) -> Expected:
     """`url` is the request's public URL, never built from `Host` (readings 28). Raises UrlError when it is none."""
     return Expected(company_id, method, htu(url), now, iat_window)
 

@@ -39,6 +39,8 @@ class SessionSigner:
         user_id: UserId,
     ) -> None:
         """`delegation` is the compact JWT that vouches for `key`. ValueError when it does not, or is not ours."""
+        if key.alg != profile.alg:
+            raise ValueError(f"a delegated key signs {profile.alg}, not {key.alg}")
         claims = read_delegation(delegation).claims
         if claims.cnf.jwk != key.public.jwk():
             raise ValueError("the delegation is for another key")
@@ -51,7 +53,7 @@ class SessionSigner:
         self.kid = key.public.thumbprint
         self._sign = key.sign
         more = {profile.delegation_member: delegation}
-        self._header_and_dot = jws.header_segment(typ=profile.typ, alg=key.alg, kid=self.kid, more=more) + b"."
+        self._header_and_dot = jws.header_segment(typ=profile.typ, alg=profile.alg, kid=self.kid, more=more) + b"."
 
     def sign(
         self,
