@@ -140,7 +140,7 @@ def read(record: bytes) -> Event:
     """What `write` was given. Raises RecordError."""
     try:
         return _read_event(_DECODE_EVENT(record))
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
         raise RecordError(detail=str(error)) from None
 
 
@@ -192,14 +192,14 @@ def read_head(record: bytes) -> Head:
             parent=None if row.parent is None else ConversationId(row.parent),
             open_direct=None if row.open_direct is None else ConversationId(row.open_direct),
         )
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
         raise RecordError(detail=str(error)) from None
 
 
 def _encode(row: _Any | _Head) -> bytes:
     try:
         return _ENCODE(row)
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise RecordError("this cannot be stored", detail=str(error)) from None
 
 

@@ -1,4 +1,4 @@
-"""Errors of draft 0.4 on the wire: the status of each class, and whether body or WWW-Authenticate tells it (7, 8.13)."""
+"""Errors of draft 0.4 on the wire: each class has a status, and tells its code in the body or the header (7, 8.13)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Errors:
         status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 0)
         if not status:
             return Response(500, Headers([_JSON, _NO_STORE]), strict_json.dumps({"error": "server_error"}))
-        headers = [_NO_STORE]
+        headers: list[tuple[str, str]] = [_NO_STORE]
         in_header = isinstance(error, AccountNeeded | InvalidToken | InsufficientScope)
         if in_header or (place is Place.API and isinstance(error, ExtensionRequired)):
             headers.append(("WWW-Authenticate", write_challenge(_challenge(error))))

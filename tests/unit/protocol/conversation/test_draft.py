@@ -1,0 +1,81 @@
+"""A change while it is decided: numbers, times, and one state event per change."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from papaver.protocol.conversation.draft import Draft
+from papaver.protocol.conversation.model import StateChanged, Status
+from papaver.protocol.conversation.pages import EventIds
+from papaver.protocol.conversation.state import Head
+from papaver.protocol.terms import AccountId, ConversationId
+from tests.unit.protocol.conversation.world import DANA, NOW, said
+
+IDS = EventIds(b"secret")
+HEAD = Head(ConversationId("cnv_1"), DANA.client_id, DANA.user_id, NOW, NOW, last_seq=7, asked_seq=5)
+
+
+def test_events_go_on_from_the_head() -> None:
+    """Numbers without a gap, ids that prove them, and a head that counts them."""
+    draft = Draft(HEAD, NOW, IDS)
+    draft.hear(said("m"))
+    draft.speak(said("n"))
+    draft.ask_for_user("to confirm")
+    change = draft.change("done")
+    assert [seq for _, seq, _ in change.events] == [8, 9, 10]
+    assert [IDS.read(where, event.id) for where, _, event in change.events] == [8, 9, 10]
+    assert (change.heads[0].last_seq, change.heads[0].asked_seq, draft.last_seq) == (10, 8, 10)
+
+
+def test_nothing_done_is_nothing_written() -> None:
+    """An empty draft writes neither head nor events."""
+    assert Draft(HEAD, NOW, IDS).change(None).heads == ()
+
+
+def test_a_change_without_events_leaves_the_time_of_change() -> None:
+    """Binding an account is no activity; the first account stays."""
+    draft = Draft(HEAD, NOW + timedelta(hours=1), IDS)
+    draft.bind(None)
+    draft.bind(AccountId("A"))
+    draft.bind(AccountId("B"))
+    (head,) = draft.change(None).heads
+    assert (head.account_id, head.changed_at) == ("A", NOW)
+
+
+def test_times_never_run_backwards() -> None:
+    """A clock that was set back does not disorder the log."""
+    draft = Draft(HEAD, NOW - timedelta(hours=1), IDS)
+    draft.hear(said("m"))
+    change = draft.change(None)
+    assert (change.events[0][2].at, change.heads[0].changed_at) == (NOW, NOW)
+
+
+def test_a_status_that_does_not_change_has_no_event() -> None:
+    """One event per change, and none for turning to what it is."""
+    draft = Draft(HEAD, NOW, IDS)
+    draft.turn_to(Status.WORKING)
+    draft.turn_to(Status.IDLE)
+    draft.turn_to(Status.IDLE)
+    events = [event for _, _, event in draft.change(None).events]
+    assert [event.status for event in events if isinstance(event, StateChanged)] == [Status.IDLE]
+    assert len(events) == 1
+
+
+def test_answers_never_count_backwards() -> None:
+    """An outcome of an older turn does not make answered messages due again."""
+    draft = Draft(HEAD, NOW, IDS)
+    assert draft.unanswered
+    draft.answered_until(5)
+    draft.answered_until(2)
+    assert not draft.unanswered
+    assert draft.change(None).heads[0].answered_seq == 5
+
+
+def test_awaiting_a_person_and_stopping() -> None:
+    """Queued with a state event; stopping leaves the status to the caller."""
+    draft = Draft(HEAD, NOW, IDS)
+    draft.await_person()
+    (head,) = draft.change(None).heads
+    assert (head.status, head.handoff_pending) == (Status.QUEUED, True)
+    draft.stop_awaiting()
+    assert draft.change(None).heads[0].handoff_pending is False

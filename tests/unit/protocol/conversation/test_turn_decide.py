@@ -1,0 +1,237 @@
+"""What the Company's side changes: a turn's answer, its failure, a handoff nobody takes, closing after inactivity."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from papaver.protocol.conversation.model import MessageAdded, Responder, Role, Status, UserRequested
+from papaver.protocol.conversation.operations import (
+    Answer,
+    Close,
+    Expire,
+    Fail,
+    HandOff,
+    LeaseLost,
+    Settled,
+    TurnCommand,
+    Unavailable,
+)
+from papaver.protocol.errors import ConversationNotFound, InvalidRequest
+from papaver.protocol.terms import ConversationId
+from tests.unit.protocol.conversation.world import DANA, NOW, World, lease, said
+
+
+def _answer(here: ConversationId, until: int, *texts: str) -> Answer:
+    return Answer(lease(here), until, tuple(said(f"reply_{until}_{n}", text) for n, text in enumerate(texts)))
+
+
+@pytest.mark.requirement("8.7-02", "8.7-11", "8.4-02")
+def test_c7_an_answer_is_the_message_then_idle() -> None:
+    """Readers see the reply before `idle` (readings 20), and its role is the Company's."""
+    world = World()
+    here = world.start()
+    settled = world.do(_answer(here, 1, "On its way."))
+    assert settled == Settled(here, Status.IDLE, Responder.AGENT, 3)
+    assert world.story(here) == ["user: Where is my order?", "company: On its way.", "idle/agent"]
+    event = world.log[here][1]
+    assert isinstance(event, MessageAdded)
+    assert event.message.role is Role.COMPANY
+    assert not world.heads[here].turn_due
+    assert world.ended == 1
+
+
+def test_an_answer_may_be_several_messages_or_none() -> None:
+    """Each is an event of its own; a turn that says nothing still ends in `idle`."""
+    world = World()
+    here = world.start()
+    world.do(_answer(here, 1, "One.", "Two."))
+    world.say(here, said("msg_2"))
+    world.do(_answer(here, 5))
+    assert world.story(here)[1:] == [
+        "company: One.",
+        "company: Two.",
+        "idle/agent",
+        "user: Where is my order?",
+        "working/agent",
+        "idle/agent",
+    ]
+
+
+def test_what_came_during_the_turn_stays_due() -> None:
+    """A turn answers up to the event it was fixed at; with more to answer the status stays `working`, with no event."""
+    world = World()
+    here = world.start()
+    world.say(here, said("msg_2", "It is #1042."))
+    settled = world.do(_answer(here, 1, "Which one?"))
+    assert settled.status is Status.WORKING
+    assert world.story(here)[-1] == "company: Which one?"
+    assert world.heads[here].turn_due
+    world.do(_answer(here, 2, "On its way."))
+    assert world.story(here)[-2:] == ["company: On its way.", "idle/agent"]
+
+
+def test_context_that_came_during_the_turn_needs_no_other() -> None:
+    """A message of mere context does not keep the conversation working (readings 21)."""
+    world = World()
+    here = world.start()
+    world.say(here, said("msg_2", None, context={"user_available": False}))
+    assert world.do(_answer(here, 1, "On its way.")).status is Status.IDLE
+
+
+def test_an_answer_counts_no_further_than_the_log() -> None:
+    """A turn cannot have answered what nobody has said yet."""
+    world = World()
+    here = world.start()
+    world.do(_answer(here, 99, "On its way."))
+    assert world.say(here, said("msg_2")).status is Status.WORKING
+    assert world.heads[here].turn_due
+
+
+@pytest.mark.requirement("8.12-05")
+@pytest.mark.parametrize("kind", ["answer", "fail", "unavailable"])
+def test_c77_nothing_is_said_after_the_close(kind: str) -> None:
+    """A conversation closed during the turn takes no reply; only the turn ends."""
+    world = World()
+    here = world.start()
+    world.do(Close(DANA, here))
+    command: TurnCommand = {
+        "answer": _answer(here, 1, "On its way."),
+        "fail": Fail(lease(here), 1, said("m", "Sorry.")),
+        "unavailable": Unavailable(lease(here), said("m", "Nobody is here.")),
+    }[kind]
+    assert world.do(command) == Settled(here, Status.CLOSED, Responder.AGENT, 2, recorded=False)
+    assert world.story(here)[-1] == "closed/agent"
+    assert world.ended == 1
+
+
+def test_c78_the_word_of_an_older_holder_is_refused() -> None:
+    """Fencing: a runner that was paused until its lease was given to another writes nothing."""
+    world = World(lease_lost=True)
+    here = world.start()
+    with pytest.raises(LeaseLost) as lost:
+        world.do(_answer(here, 1, "On its way."))
+    assert lost.value.rule == "turn.lease-newest"
+    assert (world.story(here), world.ended) == (["user: Where is my order?"], 0)
+
+
+def test_a_turn_of_no_conversation_is_refused() -> None:
+    """A conversation that was deleted has nothing to answer."""
+    with pytest.raises(ConversationNotFound):
+        World().do(_answer(ConversationId("cnv_gone"), 1, "Hello?"))
+
+
+def test_an_answer_says_something() -> None:
+    """A reply without content is the Company's own fault and is not recorded."""
+    world = World()
+    here = world.start()
+    with pytest.raises(InvalidRequest) as refused:
+        world.do(_answer(here, 1, ""))
+    assert refused.value.rule == "message.content"
+    assert len(world.log[here]) == 1
+
+
+def test_c15_a_failed_turn_is_a_worded_message_and_idle() -> None:
+    """The messages it was to answer count as answered, so that it is not begun again."""
+    world = World()
+    here = world.start()
+    world.heads[here] = replace(world.heads[here], failures=3)
+    assert world.do(Fail(lease(here), 1, said("m", "Sorry."))).status is Status.IDLE
+    assert world.story(here)[1:] == ["company: Sorry.", "idle/agent"]
+    assert (world.heads[here].failures, world.heads[here].turn_due) == (0, False)
+
+
+def test_an_answer_may_hand_off() -> None:
+    """The Company Agent asks for a person: its message, then `queued` (8.9)."""
+    world = World()
+    here = world.start()
+    world.do(Answer(lease(here), 1, (said("m", "Let me find someone."),), handoff=True))
+    assert world.story(here)[1:] == ["company: Let me find someone.", "queued/agent"]
+    assert world.heads[here].handoff_pending
+    assert world.heads[here].turn_due
+
+
+@pytest.mark.parametrize(("status", "responder"), [(Status.QUEUED, Responder.AGENT), (Status.IDLE, Responder.HUMAN)])
+@pytest.mark.parametrize("handoff", [True, False])
+def test_an_answer_that_comes_after_a_handoff_changes_no_state(
+    status: Status, responder: Responder, handoff: bool
+) -> None:
+    """The reply is recorded, and the conversation stays with whom it was handed to (8.9)."""
+    world = World()
+    here = world.start()
+    world.heads[here] = replace(world.heads[here], status=status, responder=responder)
+    settled = world.do(Answer(lease(here), 1, (said("m", "On its way."),), handoff))
+    assert (settled.status, settled.responder) == (status, responder)
+    assert world.story(here)[1:] == ["company: On its way."]
+
+
+def test_an_answer_may_ask_for_the_user() -> None:
+    """A `user_requested` event after the messages, before the state (8.10)."""
+    world = World()
+    here = world.start()
+    world.do(Answer(lease(here), 1, (said("m", "One moment."),), user_requested="to confirm the exchange"))
+    event = world.log[here][2]
+    assert isinstance(event, UserRequested)
+    assert event.reason == "to confirm the exchange"
+    assert world.story(here)[1:] == ["company: One moment.", "UserRequested", "idle/agent"]
+
+
+def test_c33_nobody_comes() -> None:
+    """Queued, then idle with the agent, and the Company Agent says why (8.9; readings 38)."""
+    world = World()
+    here = world.start()
+    world.do(_answer(here, 1, "On its way."))
+    world.do(HandOff(DANA, here))
+    settled = world.do(Unavailable(lease(here), said("m", "Nobody is here.")))
+    assert settled == Settled(here, Status.IDLE, Responder.AGENT, 6)
+    assert world.story(here)[3:] == ["queued/agent", "idle/agent", "company: Nobody is here."]
+    assert not world.heads[here].turn_due
+
+
+def test_what_was_said_while_waiting_is_answered_then() -> None:
+    """With something unanswered the Company goes back to work, each change with its event."""
+    world = World()
+    here = world.start()
+    world.do(HandOff(DANA, here))
+    world.say(here, said("msg_2", "It is #1042."))
+    assert world.do(Unavailable(lease(here), said("m", "Nobody is here."))).status is Status.WORKING
+    assert world.story(here)[1:] == [
+        "queued/agent",
+        "user: It is #1042.",
+        "idle/agent",
+        "company: Nobody is here.",
+        "working/agent",
+    ]
+    assert world.heads[here].turn_due
+
+
+def test_a_handoff_that_is_no_longer_pending_is_left_alone() -> None:
+    """A person came, or the same was said before: nothing is recorded, and the turn ends."""
+    world = World()
+    here = world.start()
+    world.heads[here] = replace(world.heads[here], status=Status.IDLE, responder=Responder.HUMAN)
+    settled = world.do(Unavailable(lease(here), said("m", "Nobody is here.")))
+    assert settled == Settled(here, Status.IDLE, Responder.HUMAN, 1, recorded=False)
+    assert world.ended == 1
+
+
+def test_an_inactive_conversation_is_closed_by_the_company() -> None:
+    """One state event; a pending handoff is cancelled (8.12)."""
+    world = World()
+    here = world.start()
+    world.do(HandOff(DANA, here))
+    assert world.do(Expire(here, world.now)).status is Status.CLOSED
+    assert world.story(here)[-1] == "closed/agent"
+    assert not world.heads[here].turn_due
+    assert world.ended == 0
+    assert world.do(Expire(here, world.now)).recorded is False
+
+
+def test_a_conversation_that_changed_meanwhile_is_not_closed() -> None:
+    """What was chosen as inactive is looked at again in the transaction that closes it."""
+    world = World()
+    here = world.start()
+    settled = world.do(Expire(here, NOW - timedelta(seconds=1)))
+    assert (settled.status, settled.recorded) == (Status.WORKING, False)
