@@ -76,15 +76,15 @@ def _room(file: Path) -> str:
     return file.parts[0] if len(file.parts) > 1 else ""
 
 
-def floors(recorded: coverage.Coverage) -> list[str]:
+def rooms(recorded: coverage.Coverage) -> list[str]:
     """The faults of a run: core files with a gap, other rooms under their floor."""
     faults: list[str] = []
-    rooms: dict[str, list[Seen]] = defaultdict(list)
+    by_room: dict[str, list[Seen]] = defaultdict(list)
     for file, seen in sorted(_report(recorded).items()):
-        rooms[_room(file)].append(seen)
+        by_room[_room(file)].append(seen)
         if _room(file) in CORE and not seen.complete:
             faults.append(f"{file}: every line and branch of the core is shown; missing {seen.missing}")
-    for room, files in sorted(rooms.items()):
+    for room, files in sorted(by_room.items()):
         covered, total = sum(seen.covered for seen in files), sum(seen.total for seen in files)
         percent = 100.0 * covered / total if total else 100.0
         print(f"{percent:6.1f} %  {room or '(package)'}")
@@ -126,7 +126,7 @@ def own(recorded: coverage.Coverage) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    judges = {"rooms": floors, "own": own}
+    judges = {"rooms": rooms, "own": own}
     if len(arguments) != 1 or arguments[0] not in judges:
         print(__doc__, file=sys.stderr)
         return 2
