@@ -48,7 +48,7 @@ else:
 class FileLock:
     """One open lock file. Two of them on one path exclude each other, in one process as well; death releases.
 
-    The file is never deleted by `close`: a lock on a deleted file would exclude nobody.
+    `close` leaves the file: a lock on a deleted file would exclude nobody, unless all of them ask `is_at_path`.
     """
 
     __slots__ = ("_descriptor", "path")
@@ -64,6 +64,13 @@ class FileLock:
 
     def try_take(self) -> bool:
         return _take(self._descriptor, wait=False)
+
+    def is_at_path(self) -> bool:
+        """Whether the locked file still is the one that others find: its last holder may have deleted it."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
+        except FileNotFoundError:
+            return False
 
     def give_back(self) -> None:
         _give_back(self._descriptor)
