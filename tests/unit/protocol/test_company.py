@@ -19,6 +19,7 @@ from papaver.protocol.company import (
     Organization,
     Web,
     check_offer,
+    check_offer_versions,
     company_identifier,
     company_urls,
     domain_url,
@@ -230,8 +231,6 @@ def test_other_versions_are_served_on_the_companys_domain(version: Version, url:
 
 def test_the_version_check_judges_a_text_that_is_no_url() -> None:
     """Alone, as a linter calls it, it refuses instead of failing."""
-    from papaver.protocol.company import check_offer_versions
-
     with pytest.raises(ConfigurationError) as caught:
         check_offer_versions(replace(PLAIN, supported_versions={Version(0, 3): "nowhere"}))
     assert caught.value.rule == "offer.versions"
