@@ -7,7 +7,7 @@ answer even after the close, and whoever may not see the conversation learns not
 from __future__ import annotations
 
 from datetime import datetime
-from typing import assert_never, overload
+from typing import overload
 
 from papaver.protocol.conversation.change import Change, Loaded
 from papaver.protocol.conversation.content import check_content, fingerprint, needs_answer
@@ -22,7 +22,6 @@ from papaver.protocol.conversation.operations import (
     Expire,
     Fail,
     HandOff,
-    Read,
     RequestCommand,
     Say,
     Settled,
@@ -72,18 +71,24 @@ def decide(command: Command, loaded: Loaded, now: datetime, events: EventIds) ->
 
     Raises the PoppyError that the request is refused with, or LeaseLost. Whatever is raised, nothing is written.
     """
+    if isinstance(command, Answer | Fail | Unavailable | Expire):
+        return decide_turn(command, loaded, now, events)
+    _check_session(command.caller, loaded)
+    if isinstance(command, Start):
+        return _start(command, loaded, now, events)
+    check_owner(loaded.head, command.caller)
+    head = _existing(loaded)
+    draft = Draft(head, now, events)
     match command:
-        case Answer() | Fail() | Unavailable() | Expire():
-            return decide_turn(command, loaded, now, events)
-        case Start():
-            _check_session(command.caller, loaded)
-            return _start(command, loaded, now, events)
-        case Say() | Read() | HandOff() | Close():
-            _check_session(command.caller, loaded)
-            check_owner(loaded.head, command.caller)
-            return _continue(command, _existing(loaded), loaded.receipt, now, events)
+        case Say():
+            return _say(command, head, loaded.receipt, draft, events)
+        case HandOff():
+            return _hand_off(command, head, draft)
+        case Close():
+            return _close(command, head, draft)
         case _:
-            assert_never(command)
+            draft.bind(command.caller.account_id)
+            return draft.change(_answered(draft, head, _DONE))
 
 
 def _existing(loaded: Loaded) -> Head:
@@ -129,28 +134,21 @@ def _start(command: Start, loaded: Loaded, now: datetime, events: EventIds) -> C
     return _accept(draft, head, _STARTED, mark)
 
 
-def _continue(
-    command: Say | Read | HandOff | Close, head: Head, receipt: Receipt | None, now: datetime, events: EventIds
-) -> Change[Answered]:
-    draft = Draft(head, now, events)
-    match command:
-        case Say():
-            return _say(command, head, receipt, draft, events)
-        case Read():
-            draft.bind(command.caller.account_id)
-        case HandOff():
-            check_not_closed(head)
-            check_no_open_direct(head)
-            draft.bind(command.caller.account_id)
-            if draft.status is not Status.QUEUED and draft.responder is Responder.AGENT:
-                draft.await_person()
-            return draft.change(_answered(draft, head, _ACCEPTED))
-        case Close():
-            draft.bind(command.caller.account_id)
-            draft.stop_awaiting()
-            draft.turn_to(Status.CLOSED)
-        case _:
-            assert_never(command)
+def _hand_off(command: HandOff, head: Head, draft: Draft) -> Change[Answered]:
+    """Whoever waits for a person or has one is told so, and nothing changes (8.9)."""
+    check_not_closed(head)
+    check_no_open_direct(head)
+    draft.bind(command.caller.account_id)
+    if draft.status is not Status.QUEUED and draft.responder is Responder.AGENT:
+        draft.await_person()
+    return draft.change(_answered(draft, head, _ACCEPTED))
+
+
+def _close(command: Close, head: Head, draft: Draft) -> Change[Answered]:
+    """Closing again is answered alike and adds nothing; a pending handoff is cancelled (8.12)."""
+    draft.bind(command.caller.account_id)
+    draft.stop_awaiting()
+    draft.turn_to(Status.CLOSED)
     return draft.change(_answered(draft, head, _DONE))
 
 

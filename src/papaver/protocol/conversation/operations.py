@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import assert_never
 
 from papaver.protocol.conversation.change import Keys, ReplayKey, SessionRow
 from papaver.protocol.conversation.model import Message, Responder, Status
@@ -191,10 +190,8 @@ def keys(command: Command) -> Keys:
             return _request_keys(caller, command.conversation_id, None)
         case Answer(lease=lease) | Fail(lease=lease) | Unavailable(lease=lease):
             return Keys(conversation=lease.conversation_id, lease=lease)
-        case Expire(conversation_id=conversation_id):
-            return Keys(conversation=conversation_id)
         case _:
-            assert_never(command)
+            return Keys(conversation=command.conversation_id)
 
 
 def _request_keys(caller: Caller, conversation: ConversationId | None, message: Message | None) -> Keys:

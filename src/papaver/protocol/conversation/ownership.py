@@ -69,7 +69,7 @@ def check_owner(head: Head | None, caller: Caller, scope: str = "") -> None:
             return
         case Challenged():
             raise AccountNeeded(scope, rule="conversation.owner", detail="signed out, and it uses an account")
-        case NotFound():
+        case _:
             raise ConversationNotFound(rule="conversation.owner", detail="it belongs to another")
 
 

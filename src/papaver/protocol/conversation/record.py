@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Final, assert_never
+from typing import Final
 
 import msgspec
 
@@ -236,10 +236,8 @@ def _event_row(event: Event) -> _Any:
             return _UserRequested(event.id, at, event.reason)
         case DirectOpened():
             return _DirectOpened(event.id, at, event.conversation_id)
-        case DirectClosed():
-            return _DirectClosed(event.id, at, event.conversation_id)
         case _:
-            assert_never(event)
+            return _DirectClosed(event.id, at, event.conversation_id)
 
 
 def _read_event(row: _Any) -> Event:
@@ -255,10 +253,8 @@ def _read_event(row: _Any) -> Event:
             return UserRequested(event_id, at, row.reason)
         case _DirectOpened():
             return DirectOpened(event_id, at, ConversationId(row.conversation))
-        case _DirectClosed():
-            return DirectClosed(event_id, at, ConversationId(row.conversation))
         case _:
-            assert_never(row)
+            return DirectClosed(event_id, at, ConversationId(row.conversation))
 
 
 def _read_message(row: _Message) -> Message:

@@ -49,7 +49,7 @@ def decide_turn(command: TurnCommand, loaded: Loaded, now: datetime, events: Eve
             _answer(Answer(command.lease, command.until_seq, (command.message,)), draft)
         case Unavailable():
             _unavailable(command, draft, head)
-        case Expire():
+        case _:
             if head.changed_at <= command.idle_since:
                 draft.stop_awaiting()
                 draft.turn_to(Status.CLOSED)

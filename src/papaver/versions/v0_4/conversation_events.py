@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Final, TypeVar, assert_never
+from typing import Final, TypeVar
 
 from pydantic import BaseModel
 
@@ -104,10 +104,8 @@ def write_event(event: Event, reader_extensions: Mapping[str, str]) -> dict[str,
             head["scope"] = event.scope
         case UserRequested():
             head["reason"] = event.reason
-        case DirectOpened() | DirectClosed():
-            head["conversation_id"] = event.conversation_id
         case _:
-            assert_never(event)
+            head["conversation_id"] = event.conversation_id
     return head
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from papaver.protocol.conversation.change import Loaded, SessionRow
 from papaver.protocol.conversation.decide import decide
-from papaver.protocol.conversation.operations import Caller, Close, HandOff, Read, Say, Start
+from papaver.protocol.conversation.operations import Caller, Close, HandOff, Read, RequestCommand, Say, Start
 from papaver.protocol.errors import (
     AccountNeeded,
     ConversationClosed,
@@ -24,20 +24,31 @@ from tests.unit.protocol.conversation.world import DANA, World, said, signed_in
 
 SAM = replace(DANA, user_id=UserId("sam"))
 NOWHERE = ConversationId("cnv_nowhere")
+KINDS = ["say", "read", "hand off", "close"]
+
+
+def _command(kind: str, caller: Caller, where: ConversationId, name: str = "msg_1") -> RequestCommand:
+    commands: dict[str, RequestCommand] = {
+        "start": Start(caller, where, said(name)),
+        "say": Say(caller, where, said(name)),
+        "read": Read(caller, where),
+        "hand off": HandOff(caller, where),
+        "close": Close(caller, where),
+    }
+    return commands[kind]
 
 
 @pytest.mark.requirement("8.2-09")
 @pytest.mark.parametrize("caller", [SAM, replace(DANA, client_id=ClientId("https://other.example/a.json"))])
-@pytest.mark.parametrize("kind", [Say, Read, HandOff, Close])
-def test_c28_requests_of_others_are_refused_first(caller: Caller, kind: type) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_c28_requests_of_others_are_refused_first(caller: Caller, kind: str) -> None:
     """Before the retry, the cursor and the state, a stranger learns nothing but `conversation_not_found`."""
     world = World()
     here = world.start()
     world.do(Close(DANA, here))
     for target in (here, NOWHERE):
-        command = kind(caller, target, said("msg_1")) if kind is Say else kind(caller, target)
         with pytest.raises(ConversationNotFound) as refused:
-            world.do(command)
+            world.do(_command(kind, caller, target))
         assert refused.value.rule == "conversation.owner"
     assert len(world.log[here]) == 2
 
@@ -120,40 +131,37 @@ def test_a_new_conversation_knows_no_cursor_but_its_retry_does() -> None:
         world.do(replace(again, cursor=world.ids.write(here, 2)))
 
 
-@pytest.mark.parametrize("kind", [Start, Say, Read, HandOff, Close])
-def test_a_replayed_session_jwt_changes_nothing(kind: type) -> None:
+@pytest.mark.parametrize("kind", ["start", *KINDS])
+def test_a_replayed_session_jwt_changes_nothing(kind: str) -> None:
     """`invalid_session`, before everything else (readings 5, 49)."""
     world = World()
     here = world.start()
     world.replayed = True
-    command = kind(DANA, here, said("msg_2")) if kind in (Start, Say) else kind(DANA, here)
     with pytest.raises(InvalidSession) as refused:
-        world.do(command)
+        world.do(_command(kind, DANA, here, "msg_2"))
     assert refused.value.rule == "session.jti-once"
     assert len(world.log[here]) == 1
+
+
+OPENED = SessionRow("key", DANA.client_id, SessionId("sid"), DANA.user_id, None, 0.0)
 
 
 @pytest.mark.parametrize(
     ("found", "error", "rule"),
     [
-        ({"ended_at": 9.0}, SessionEnded, "session.not-ended"),
-        ({"user_id": UserId("sam")}, InvalidSession, "session.unchanged"),
-        ({"agent_id": AgentId("helper"), "ended_at": 9.0}, InvalidSession, "session.unchanged"),
+        (replace(OPENED, ended_at=9.0), SessionEnded, "session.not-ended"),
+        (replace(OPENED, user_id=UserId("sam")), InvalidSession, "session.unchanged"),
+        (replace(OPENED, agent_id=AgentId("helper"), ended_at=9.0), InvalidSession, "session.unchanged"),
     ],
 )
-def test_a_session_that_changed_meanwhile_is_noticed(
-    found: dict[str, object], error: type[PoppyError], rule: str
-) -> None:
+def test_a_session_that_changed_meanwhile_is_noticed(found: SessionRow, error: type[PoppyError], rule: str) -> None:
     """The Session is looked at again in the transaction that writes (readings 3)."""
     world = World()
     here = world.start()
-    opened = SessionRow("key", DANA.client_id, SessionId("sid"), DANA.user_id, None, 0.0)
-    caller = replace(DANA, session=opened)
-    world.session = opened
+    caller = replace(DANA, session=OPENED)
+    world.session = OPENED
     world.do(Read(caller, here))
-    world.session = SessionRow(
-        "key", DANA.client_id, SessionId("sid"), **{"user_id": DANA.user_id, "agent_id": None, "seen_at": 0.0} | found
-    )  # pyright: ignore[reportArgumentType] -- parametrized columns
+    world.session = found
     with pytest.raises(error) as refused:
         world.do(Say(caller, here, said("msg_2")))
     assert refused.value.rule == rule
