@@ -19,7 +19,7 @@ from papaver.jose.keys import KeyRefused, KeySet, KeySetError, PrivateKey, Publi
 from papaver.protocol.delegation import DelegationCache
 from papaver.protocol.errors import InvalidSession
 from papaver.protocol.session import ProvenSession, expect
-from papaver.testing.keys import NOW, AgentKeys
+from papaver.testing.keys import NOW, OMIT, AgentKeys
 from papaver.values.base64url import decode, encode
 from papaver.versions.v0_4.session import SESSION
 from papaver.web.messages import Headers
@@ -32,6 +32,7 @@ RSA = AgentKeys(identity=PrivateKey.generate("PS384"))
 EXPECTED = expect(company_id=COMPANY, method="GET", url=URL, now=NOW)
 GOOD = AGENT.header("GET", URL, COMPANY, agent_id="agt_1", access_token="token")
 DELEGATION = AGENT.delegation()
+STRANGER = PrivateKey.generate()
 CACHE = DelegationCache(total=50, per_client=50)
 
 json_values = st.recursive(
@@ -148,6 +149,62 @@ def test_a_changed_delegation_that_is_signed_stays_within_its_rules(agent: Agent
     assert proven.delegation.key == agent.delegated.public
 
 
+TIMES = [0, NOW, NOW - 60, NOW - 61, NOW + 61, NOW + 30_000, NOW + 90_000]
+TEXTS = ["", "GET", "get", URL, URL + "/", URL + "#a", "nonsense", COMPANY, "a.b", "s" * 256, "s" * 257]
+NEAR = st.sampled_from([*TIMES, *TEXTS, OMIT, None, "PS384", "unknown", AGENT.identity.kid, "poppy-delegation+jwt"])
+
+
+@example("claims", "aud", "x", None)
+@example("claims", "htm", "POST", None)
+@example("claims", "htu", "nonsense", None)
+@example("claims", "iat", NOW + 61, None)
+@example("claims", "agent_id", "", None)
+@example("claims", "sub", "s" * 257, None)
+@example("claims", "sid", "a.b", None)
+@example("claims", "jti", OMIT, None)
+@example("claims", "jti", "j", STRANGER)
+@example("header", "alg", "PS384", None)
+@example("header", "kid", "unknown", None)
+@example("header", "typ", "JWT", None)
+@example("header", "poppy_dlg", OMIT, None)
+@example("delegation", "iat", NOW + 61, None)
+@example("delegation", "iat", NOW + 30_000, None)
+@example("delegation", "exp", NOW + 90_000, None)
+@example("delegation", "exp", NOW - 60, None)
+@example("delegation", "exp", NOW - 61, None)
+@example("delegation", "jti", "", None)
+@example("delegation", "cnf", {"jwk": AGENT.delegated.private_jwk()}, None)
+@example("delegation", "cnf", {"jwk": RSA.identity.public.jwk()}, None)
+@example("delegation", "cnf", {"jwk": {}}, None)
+@example("delegation header", "alg", "PS384", None)
+@example("delegation header", "alg", "none", None)
+@example("delegation header", "kid", OMIT, None)
+@example("delegation header", "typ", "pap-delegation+jwt", None)
+@given(
+    st.sampled_from(["claims", "header", "delegation", "delegation header"]),
+    st.sampled_from(["iss", "aud", "sid", "sub", "htm", "htu", "iat", "jti", "ath", "exp", "cnf", "typ", "alg", "kid"]),
+    NEAR,
+    st.sampled_from([None, STRANGER]),
+)
+def test_a_near_miss_is_refused_by_a_rule(where: str, name: str, value: Any, key: PrivateKey | None) -> None:
+    """Values that are right elsewhere, in each place; another key never signs for the delegated one."""
+    dlg = {name: value} if where == "delegation" else {}
+    dlg_header = {name: value} if where == "delegation header" else {}
+    claims = {name: value} if where == "claims" else {}
+    result = outcome(
+        AGENT.header(
+            "GET",
+            URL,
+            COMPANY,
+            key=key,
+            jose={name: value} if where == "header" else {},
+            delegation=AGENT.delegation(jose=dlg_header, **dlg),
+            **claims,
+        )
+    )
+    assert isinstance(result, InvalidSession) or key is None
+
+
 @st.composite
 def changed_text(draw: st.DrawFn, text: str) -> str:
     """The text with a character changed, left out or put in, cut off, or with two segments exchanged."""
@@ -176,6 +233,17 @@ def test_no_other_text_means_the_same_session_jwt(header: str) -> None:
         assert isinstance(outcome(header), ProvenSession)
 
 
+@given(st.integers(0, 3), changed_text(GOOD))
+def test_c89_only_one_field_is_read(count: int, second: str) -> None:
+    """None, or more than one, is refused whatever they hold."""
+    headers = Headers([("Poppy-Session", value) for value in [GOOD, second, GOOD][:count]])
+    if count == 1:
+        assert SESSION.read(headers).iss == AGENT.client_id
+    else:
+        with pytest.raises(InvalidSession):
+            SESSION.read(headers)
+
+
 @given(changed_text(DELEGATION))
 def test_no_other_text_means_the_same_delegation(delegation: str) -> None:
     """Put into a Session JWT that is signed correctly, whatever differs is refused."""
@@ -185,7 +253,7 @@ def test_no_other_text_means_the_same_delegation(delegation: str) -> None:
 
 @given(st.data())
 def test_a_changed_key_set_is_read_or_refused_by_its_own_error(data: st.DataObject) -> None:
-    """Documents, entries and members; the key that was there verifies, or none does."""
+    """Documents, entries and members. A changed octet may make another RSA modulus, but never another point."""
     agent = data.draw(st.sampled_from([AGENT, RSA]))
     entry = json.dumps(agent.identity.public.entry()).encode()
     change: Callable[[bytes], st.SearchStrategy[bytes]] = changed_object
@@ -199,7 +267,8 @@ def test_a_changed_key_set_is_read_or_refused_by_its_own_error(data: st.DataObje
     except KeySetError:
         return
     for key in keys.keys.values():
-        assert key.thumbprint == agent.identity.public.thumbprint
+        assert key.alg == agent.identity.alg
+        assert agent is RSA or key.thumbprint == agent.identity.public.thumbprint
 
 
 @given(json_values | changed_object(json.dumps(AGENT.delegated.private_jwk()).encode()))
