@@ -48,6 +48,8 @@ from papaver.web.messages import Headers
 __all__ = [
     "AccountAccess",
     "BoundSession",
+    "Check",
+    "DelegationCache",
     "Expected",
     "ProvenSession",
     "SessionClaims",
@@ -58,6 +60,8 @@ __all__ = [
     "ath",
     "bind",
     "check_ath",
+    "check_header_once",
+    "check_not_ended",
     "expect",
     "open_session",
 ]
