@@ -174,7 +174,7 @@ def test_unknown_events_are_skipped() -> None:
 @pytest.mark.parametrize("missing", [True, False])
 def test_a_page_may_have_no_cursor_yet(missing: bool) -> None:
     """Null or missing means that there is none (readings 19)."""
-    document = PAGE | {"events": [], "cursor": None}
+    document: dict[str, object] = PAGE | {"events": list[object](), "cursor": None}
     if missing:
         del document["cursor"]
     assert CONVERSATIONS.read_page(_response(document)).cursor is None
