@@ -61,6 +61,7 @@ class SqliteVault:
         create_file(self._path)
         check_local(self._path)
         try:
+            self._path.chmod(0o600)
             self._path.with_name(f"{self._path.name}-locks").mkdir(mode=0o700, exist_ok=True)
         except OSError as fault:
             raise StoreUnusable(f"{self._path.parent} cannot hold a vault: {fault.strerror}") from fault
