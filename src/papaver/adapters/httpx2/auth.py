@@ -1,0 +1,68 @@
+"""Drives the flow of a signed request inside an httpx2 client, so any library that takes such a client can use one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+import httpx2
+
+from papaver.adapters.httpx2.session_transport import SIGNED, SignedHop
+from papaver.personal_agent.driver import Ports, no_sender, perform
+from papaver.personal_agent.flows.effects import Send
+from papaver.personal_agent.flows.request import signed
+from papaver.personal_agent.live import LiveSession
+from papaver.values.errors import PapaverError
+from papaver.web.messages import Headers, Request, Response
+
+__all__ = ["SessionAuth", "read_response"]
+
+
+class SessionAuth(httpx2.Auth):
+    """Signs every request of a client afresh, those that are sent again included, and mends what can be mended.
+
+    An answer that no recovery fits is the caller's, whatever its status. Raises NotADestination before anything is
+    sent to a URL that the Company's document does not name, RateLimited, DiscoveryFailed, ConfigurationError.
+    """
+
+    requires_request_body = True  # a body that was streamed once could not be sent again
+
+    def __init__(self, live: LiveSession, ports: Ports) -> None:
+        self._live = live
+        self._ports = ports
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """The requests that one request takes."""
+        asked = Request(
+            request.method,
+            str(request.url),
+            Headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw),
+        )
+        flow = signed(self._live, lambda _: asked)
+        try:
+            effect = next(flow)
+            while True:
+                if isinstance(effect, Send):
+                    request.extensions[SIGNED] = SignedHop(effect)
+                    response = yield request
+                    effect = flow.send(await read_response(response, body=response.status_code >= 400))
+                else:
+                    try:
+                        result = await perform(effect, self._ports, no_sender)
+                    except PapaverError as error:
+                        effect = flow.throw(error)
+                    else:
+                        effect = flow.send(result)
+        except StopIteration:
+            return
+        finally:
+            flow.close()
+
+
+async def read_response(response: httpx2.Response, *, body: bool = True) -> Response:
+    """A response as a value. Without `body` its stream is left for the caller."""
+    return Response(
+        response.status_code,
+        Headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw),
+        await response.aread() if body else b"",
+        str(response.url),
+    )

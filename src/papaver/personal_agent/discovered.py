@@ -1,0 +1,55 @@
+"""A Company that passed every check of section 3, in the version that is spoken with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from papaver.personal_agent.flows.discover import Outcome
+from papaver.personal_agent.live import LiveSession, Whose
+from papaver.personal_agent.session import Session
+from papaver.personal_agent.setup import Setup
+from papaver.protocol.company import CompanyDocument
+from papaver.protocol.dialect import Version
+from papaver.protocol.discovery import CheckResult
+from papaver.protocol.terms import CompanyId
+
+__all__ = ["DiscoveredCompany"]
+
+S_co = TypeVar("S_co", bound=Session, covariant=True)
+
+
+class DiscoveredCompany(Generic[S_co]):
+    """What the Company says about itself. Its texts are content from the Company: data, never instructions (10.1).
+
+    `domain`      the domain asked for          `identifier`  its issuer, or `https://{domain}` (3.2)
+    `issuer`      None when it has none         `version`     the protocol version that is spoken with it
+    `document`    its document of that version  `checks`      each check that was made, and findings
+    `identifier_before`  another identifier that this domain had until now; Users have new IDs, Sessions are new (3.2)
+    """
+
+    def __init__(self, outcome: Outcome, open_session: Callable[[Callable[[Setup], LiveSession]], S_co]) -> None:
+        found = outcome.found
+        self._found = found
+        self._open_session = open_session
+        self.domain = found.domain
+        self.name = found.document.organization.name
+        self.identifier: CompanyId = found.identifier
+        self.identifier_before = outcome.before
+        self.issuer = found.issuer
+        self.version: Version = found.version
+        self.document: CompanyDocument = found.document
+        self.checks: tuple[CheckResult, ...] = found.checks
+
+    def session(self, user: str, *, agent_id: str | None = None, anonymous: bool = False) -> S_co:
+        """A new Session for a local User. Nothing is sent yet.
+
+        `user`       your name for the User; the Company gets a User ID that says nothing about it (5.1)
+        `agent_id`   your name for one of the User's several agents, if there are several; sent as an Agent ID
+        `anonymous`  a new User ID, used in this Session alone, kept nowhere, and gone when it is closed
+        """
+        whose = Whose(user, agent_id, anonymous)
+        return self._open_session(lambda setup: LiveSession(setup, self._found, whose))
+
+    def __repr__(self) -> str:
+        return f"DiscoveredCompany({self.domain!r}, {self.identifier!r}, {self.version})"

@@ -1,0 +1,219 @@
+"""The five requests of a conversation as flows (8.2-8.5, 8.9, 8.12): what arrives late or twice changes nothing."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from papaver.personal_agent.content import check_extensions_shared
+from papaver.personal_agent.flows.effects import Flow, keep, wait
+from papaver.personal_agent.flows.recoveries import retry_after
+from papaver.personal_agent.flows.request import Build, Exchange, signed
+from papaver.personal_agent.live import LiveSession
+from papaver.personal_agent.outbox import clear, message_of, pending, put
+from papaver.personal_agent.records import CONVERSATION, ConversationRow, OutboxRow, read_row, row_key, write_row
+from papaver.ports.system import FetchFailed, FetchFault
+from papaver.protocol.conversation.model import Message, Responder, Status
+from papaver.protocol.dialect import Accepted, Page, Wanted
+from papaver.protocol.errors import (
+    CursorExpired,
+    InsufficientScope,
+    Misbehaved,
+    RateLimited,
+    Refused,
+    SignInNeeded,
+    TemporarilyUnavailable,
+)
+from papaver.protocol.terms import ConversationId
+from papaver.values.errors import PapaverError
+from papaver.values.rules import rule
+
+__all__ = [
+    "Delivered",
+    "check_same_conversation",
+    "close",
+    "deliver",
+    "deliver_pending",
+    "hand_off",
+    "read",
+    "refusal",
+    "write",
+]
+
+PASSING: Final = frozenset({502, 503, 504})
+"""What a gateway answers while the server behind it is away."""
+UNDECIDED: Final = frozenset({408, 425})
+"""Below 500, and yet the message may have been, or may still be, accepted."""
+
+
+NOTHING: Final = Wanted()
+
+
+class Delivered(NamedTuple):
+    """An accepted message. `page` is what the request waited for, if it did."""
+
+    row: ConversationRow
+    page: Page | None
+
+
+def write(live: LiveSession, message: Message, target: ConversationId | None = None) -> Flow[OutboxRow]:
+    """Put a message into the outbox, durably. Nothing is sent. Raises InvalidRequest, NotOffered."""
+    opened = yield from live.opened()
+    _ = opened.endpoint
+    check_extensions_shared(message, opened.extensions)
+    return (yield from put(live, opened, message, target))
+
+
+def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING) -> Flow[Delivered]:
+    """Send a message of the outbox until it is accepted: the same ID and content each time (8.3).
+
+    It leaves the outbox when it is accepted, and when the Company refuses it; then Refused, RateLimited or SignInNeeded
+    is raised. FetchFailed and any other error leave it there: whether it was accepted is not known.
+    """
+    message = message_of(row)
+    target = None if row.conversation_id is None else ConversationId(row.conversation_id)
+    exchange = yield from _patiently(
+        live,
+        lambda opened: (
+            opened.dialect.conversations.write_start(opened.endpoint, message, wanted)
+            if target is None
+            else opened.dialect.conversations.write_say(opened.endpoint, target, message, wanted)
+        ),
+    )
+    opened, response = exchange
+    if response.status >= 300:
+        error = refusal(live, exchange)
+        if (response.status < 500 and response.status not in UNDECIDED) or isinstance(error, TemporarilyUnavailable):
+            yield from clear(row)
+        raise error
+    answer = opened.dialect.conversations.read_accepted(response)
+    if target is not None:
+        check_same_conversation(answer.conversation_id, target)
+    kept = yield from _keep_conversation(live, row, exchange, answer)
+    yield from clear(row)
+    return Delivered(kept, answer if isinstance(answer, Page) else None)
+
+
+def deliver_pending(live: LiveSession, busy: frozenset[str] = frozenset()) -> Flow[tuple[Delivered, ...]]:
+    """Send what an earlier process left in the outbox for this User and Company, but for the `busy` message IDs.
+
+    What the Company refuses is dropped: it was not accepted, and whoever wrote it is gone.
+    """
+    opened = yield from live.opened()
+    delivered: list[Delivered] = []
+    for row in (yield from pending(live, opened)):
+        if row.message_id in busy:
+            continue
+        try:
+            delivered.append((yield from deliver(live, row)))
+        except (Refused, SignInNeeded):
+            continue
+    return tuple(delivered)
+
+
+def read(live: LiveSession, conversation: ConversationId, wanted: Wanted) -> Flow[Page]:
+    """A page of events. Raises CursorExpired, Refused, RateLimited, SignInNeeded, FetchFailed (8.5, 8.13)."""
+    exchange = yield from _patiently(
+        live, lambda opened: opened.dialect.conversations.write_read(opened.endpoint, conversation, wanted)
+    )
+    if exchange.response.status >= 300:
+        raise refusal(live, exchange)
+    page = exchange.opened.dialect.conversations.read_page(exchange.response)
+    check_same_conversation(page.conversation_id, conversation)
+    return page
+
+
+def hand_off(live: LiveSession, conversation: ConversationId) -> Flow[tuple[Status, Responder]]:
+    """Ask for a person (8.9)."""
+    return (
+        yield from _state(
+            live, lambda opened: opened.dialect.conversations.write_hand_off(opened.endpoint, conversation)
+        )
+    )
+
+
+def close(live: LiveSession, conversation: ConversationId) -> Flow[tuple[Status, Responder]]:
+    """Close the conversation; repeating it changes nothing (8.12)."""
+    return (
+        yield from _state(live, lambda opened: opened.dialect.conversations.write_close(opened.endpoint, conversation))
+    )
+
+
+def refusal(live: LiveSession, exchange: Exchange) -> PapaverError:
+    """What to raise for an answer that says no."""
+    opened, response = exchange
+    received = opened.dialect.errors.read(response)
+    code = "" if received is None else received.code
+    if received is not None and (response.status == 401 or code == InsufficientScope.code):
+        return SignInNeeded(received.attributes.get("scope", ""))
+    if code == RateLimited.code:
+        return RateLimited(retry_after(live, response))
+    if code == TemporarilyUnavailable.code:
+        return TemporarilyUnavailable(retry_after(live, response))
+    if code == CursorExpired.code:
+        return CursorExpired()
+    code = code or f"http_{response.status}"
+    return Refused(code, response, f"the Company answered {response.status}")
+
+
+@rule("answer.same-conversation")
+def check_same_conversation(found: ConversationId, asked: ConversationId) -> None:
+    """An answer about another conversation is none. Raises Misbehaved."""
+    if found != asked:
+        raise Misbehaved("the answer is about another conversation", rule="answer.same-conversation")
+
+
+def _state(live: LiveSession, build: Build) -> Flow[tuple[Status, Responder]]:
+    exchange = yield from _patiently(live, build)
+    if exchange.response.status >= 300:
+        raise refusal(live, exchange)
+    return exchange.opened.dialect.conversations.read_state(exchange.response)
+
+
+def _patiently(live: LiveSession, build: Build) -> Flow[Exchange]:
+    """Send again what did not arrive, a little later each time. Every request of a conversation may be repeated."""
+    limits = live.setup.limits
+    attempt, pause = 1, limits.backoff
+    while True:
+        try:
+            exchange = yield from signed(live, build)
+        except FetchFailed as error:
+            if error.fault is not FetchFault.UNREACHABLE or attempt == limits.attempts:
+                raise
+        else:
+            if attempt == limits.attempts or not _is_passing(exchange):
+                return exchange
+        yield from wait(min(pause, limits.backoff_most))
+        attempt, pause = attempt + 1, pause * 2
+
+
+def _is_passing(exchange: Exchange) -> bool:
+    """A gateway speaks for a server that is away: an error of the protocol would have its own code."""
+    opened, response = exchange
+    return response.status in PASSING and opened.dialect.errors.read(response) is None
+
+
+def _keep_conversation(
+    live: LiveSession, row: OutboxRow, exchange: Exchange, answer: Accepted | Page
+) -> Flow[ConversationRow]:
+    """Know the conversation from now on, before the outbox forgets how it began."""
+    opened = exchange.opened
+    fresh = ConversationRow(
+        company=opened.company_id,
+        domain=opened.found.domain,
+        user=live.whose.user,
+        user_id=opened.user_id,
+        conversation_id=answer.conversation_id,
+        started_at=row.written_at,
+        status=answer.status.value,
+        responder=answer.responder.value,
+    )
+    key = row_key(opened.company_id, live.whose.user, answer.conversation_id)
+
+    def decide(known: bytes | None) -> bytes:
+        row = fresh if known is None else read_row(ConversationRow, known)
+        return write_row(msgspec.structs.replace(row, status=fresh.status, responder=fresh.responder))
+
+    stored = yield from keep(CONVERSATION, key, decide)
+    return read_row(ConversationRow, stored or write_row(fresh))

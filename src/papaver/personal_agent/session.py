@@ -1,0 +1,181 @@
+"""A Session with a Company, as an application uses it: ask, resume, and what is left in the outbox."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self, TypeVar
+
+from papaver.personal_agent.content import compose
+from papaver.personal_agent.conversation import Conversation
+from papaver.personal_agent.driver import Ports, Sender, drive
+from papaver.personal_agent.flows.converse import Delivered, deliver, deliver_pending, write
+from papaver.personal_agent.flows.effects import Flow, load
+from papaver.personal_agent.ids import message_id
+from papaver.personal_agent.live import LiveSession
+from papaver.personal_agent.records import CONVERSATION, ConversationRow, read_row, row_key
+from papaver.protocol.conversation.content import check_id
+from papaver.protocol.conversation.model import Message, Responder, Status
+from papaver.protocol.dialect import Wanted
+from papaver.protocol.terms import AgentId, ConversationId, SessionId, UserId
+from papaver.values.errors import PapaverError
+
+__all__ = ["Session"]
+
+logger = logging.getLogger("papaver.personal_agent")
+
+T = TypeVar("T")
+
+
+class Session:
+    """One User's activity at one Company. Nothing is sent before the first request, which opens it (section 5).
+
+    When the Company ends the Session, the next request opens another with a new `sid`; conversations go on (5.5).
+    A Session that the User wants closed is simply not used again: `aclose` frees what it holds on this side.
+    """
+
+    def __init__(self, live: LiveSession, ports: Ports, sender: Sender) -> None:
+        self.live = live
+        self._ports = ports
+        self._sender = sender
+        self._unsent = True
+
+    @property
+    def sid(self) -> SessionId | None:
+        """The Session ID in use; None before the first request."""
+        return None if self.live.current is None else self.live.current.sid
+
+    @property
+    def user_id(self) -> UserId | None:
+        """The User ID at this Company; None before the first request."""
+        return None if self.live.current is None else self.live.current.user_id
+
+    @property
+    def agent_id(self) -> AgentId | None:
+        """The Agent ID at this Company; None before the first request, and without an agent's name."""
+        return None if self.live.current is None else self.live.current.agent_id
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether the User has a User ID for this Session alone (5.1)."""
+        return self.live.whose.anonymous
+
+    async def ask(
+        self,
+        text: str | None = None,
+        *,
+        by_user: bool = False,
+        data: Mapping[str, object] | None = None,
+        context: Mapping[str, object] | None = None,
+        extensions: Mapping[str, object] | None = None,
+        locale: str | None = None,
+        time_zone: str | None = None,
+        user_available: bool | None = None,
+        wait: int | None = None,
+    ) -> Conversation:
+        """Start a conversation; when this returns, the Company has accepted the message.
+
+        `data`            structured details, a JSON object          `context`  facts about the User's situation (8.4)
+        `locale`          such as `en-US`                            `time_zone`  such as `America/Los_Angeles`
+        `user_available`  whether the User can answer now            `by_user`  the text is the User's own words (8.8)
+        `wait`            seconds that the Company may hold its answer until it has replied (8.3)
+
+        Raises InvalidRequest, NotOffered, Refused, SignInNeeded, RateLimited, Misbehaved; FetchFailed when no answer
+        could be had: then the message stays in the outbox, and is sent again under the same id.
+        """
+        message = compose(
+            message_id(self.live.setup.ids),
+            text,
+            by_user=by_user,
+            data=data,
+            context=context,
+            extensions=extensions,
+            locale=locale,
+            time_zone=time_zone,
+            user_available=user_available,
+        )
+        delivered = await self.deliver(message, None, Wanted(wait=wait))
+        return Conversation(self, delivered.row, delivered.page)
+
+    async def resume(self, conversation_id: str) -> Conversation:
+        """A conversation of this User at this Company, from where its events were handled last.
+
+        One that the vault does not know is read from its beginning. Nothing is sent. Raises InvalidRequest for a text
+        that can be no Conversation ID.
+        """
+        check_id(conversation_id)
+        return Conversation(self, await self.run(self._row(ConversationId(conversation_id))))
+
+    async def send_pending(self) -> tuple[Conversation, ...]:
+        """Send what was written and not known to be accepted, with the same ids; the conversations that it is in.
+
+        It happens by itself before the next message. Raises as `ask`.
+        """
+        busy = frozenset(self.live.setup.in_flight)
+        delivered = await self.run(deliver_pending(self.live, busy))
+        self._unsent = False
+        return tuple(Conversation(self, one.row, one.page) for one in delivered)
+
+    async def aclose(self) -> None:
+        """Stop using the Session. An anonymous one leaves nothing behind (5.1)."""
+        self.live.ended = True
+        if self.anonymous:
+            for user in self.live.user_ids:
+                self.live.setup.keys.forget(user)
+            await self._ports.vault.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.live.found.domain!r})"
+
+    # ── what Conversation uses ────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self, flow: Flow[T]) -> T:
+        """Drive one of this Session's flows."""
+        return await drive(flow, self._ports, self._sender)
+
+    async def deliver(self, message: Message, target: ConversationId | None, wanted: Wanted) -> Delivered:
+        """Send a message through the outbox, after what is in it already."""
+        if self._unsent:
+            await self._send_what_is_left()
+        in_flight = self.live.setup.in_flight
+        in_flight.add(message.id)
+        try:
+            row = await self.run(write(self.live, message, target))
+            self._unsent = True
+            delivered = await self.run(deliver(self.live, row, wanted))
+            self._unsent = False
+            return delivered
+        finally:
+            in_flight.discard(message.id)
+
+    async def _send_what_is_left(self) -> None:
+        try:
+            await self.send_pending()
+        except PapaverError as error:
+            logger.warning("messages left from before could not be sent: %s", error)
+
+    def _row(self, conversation: ConversationId) -> Flow[ConversationRow]:
+        opened = yield from self.live.opened()
+        user = self.live.whose.user
+        stored = yield from load(CONVERSATION, row_key(opened.company_id, user, conversation))
+        if stored is not None:
+            return read_row(ConversationRow, stored)
+        return ConversationRow(
+            company=opened.company_id,
+            domain=opened.found.domain,
+            user=user,
+            user_id=opened.user_id,
+            conversation_id=conversation,
+            started_at=self.live.setup.clock.now(),
+            status=Status.WORKING.value,
+            responder=Responder.AGENT.value,
+        )
