@@ -51,7 +51,7 @@ def test_absent_members_stay_absent() -> None:
 
 def test_unfamiliar_members_are_ignored() -> None:
     """Of any type (3.2)."""
-    assert read_server_metadata({**SERVER, "jwks_uri": 5, "x": [{}]}) == read_server_metadata(SERVER)
+    assert read_server_metadata({**SERVER, "jwks_uri": 5, "x": [7]}) == read_server_metadata(SERVER)
     assert read_resource_metadata({**RESOURCE, "x": None}) == read_resource_metadata(RESOURCE)
 
 

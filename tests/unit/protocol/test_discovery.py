@@ -190,7 +190,7 @@ STEPS: list[Callable[[], object]] = [
     lambda: discover(
         answers({**DOCUMENT, "x": {"y": [1, None, "z"]}, "organization": {**DOCUMENT["organization"], "z": 1}})
     ),
-    lambda: discover(with_issuer(jwks_uri=7, ui_locales=[{}])),
+    lambda: discover(with_issuer(jwks_uri=7, ui_locales=[7])),
     lambda: discover(answers(resource={"resource": "https://example.com", "bearer_methods_supported": 5})),
 ]
 

@@ -28,6 +28,7 @@ from papaver.protocol.company import (
     Web,
 )
 from papaver.protocol.dialect import DocumentCodec, Version
+from papaver.protocol.discovery_checks import shown
 from papaver.protocol.errors import DiscoveryFailed
 from papaver.protocol.negotiation import read_version
 from papaver.values.rules import rule
@@ -49,11 +50,12 @@ class Documents:
         check_members(document)
         head = wire.HeadWire.model_validate(document)
         check_protocol_version(head.protocol_version)
+        major, minor = head.protocol_version.split(".")
         reader = _Reader()
         auth = head.auth or wire.AuthWire()
         company = CompanyDocument(
             organization=reader.organization(head.organization),
-            protocol_version=read_version(head.protocol_version) or Version(0, 4),
+            protocol_version=Version(int(major), int(minor)),
             supported_versions=dict(reader.supported_versions(head.supported_versions)),
             auth=Auth(
                 issuer=auth.issuer,
@@ -95,9 +97,9 @@ class Documents:
             name: [{"version": entry.version, **entry.members} for entry in entries]
             for name, entries in document.extensions.items()
         }
+        written = _present(written)
         if document.skill_index is not None:
             written["skill_index"] = dict(document.skill_index)
-        written = _present(written)
         if document.web is not None:
             written["web"] = _present({"browser_session_endpoint": document.web.browser_session_endpoint})
         return written
@@ -130,7 +132,7 @@ def check_protocol_version(text: str) -> None:
             "the document does not say which version it follows",
             rule="document.protocol-version",
             expected="protocol_version as major.minor",
-            found=text[:40],
+            found=shown(text),
             remedy=REMEDY,
         )
 
