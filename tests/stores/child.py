@@ -1,0 +1,149 @@
+"""One of several processes on one SQLite file: `python child.py JOB PATH [ARGUMENT…]`, JSON lines out, "go" in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from papaver.ports.company import ConversationLog
+from papaver.protocol.conversation.change import Change, Keys, Loaded, ReplayKey
+from papaver.protocol.terms import ConversationId
+from papaver.stores.sqlite import SqliteStore, SqliteVault
+from papaver.testing.stores.samples import (
+    CLIENT,
+    COMPANY,
+    NOW,
+    answer,
+    begin,
+    lease,
+    receipt_key,
+    say,
+    speak,
+)
+
+CLIENTS = 16
+
+
+def tell(value: object) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+async def go() -> None:
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+def once(conversation: str) -> Callable[[Loaded], Change[int]]:
+    """Say it unless it was said; the result is 0 then."""
+
+    def decide(loaded: Loaded) -> Change[int]:
+        return Change(0) if loaded.receipt is not None else say(conversation, receipt=True)(loaded)
+
+    return decide
+
+
+async def talk(store: SqliteStore, name: str, conversations: str, messages: str) -> None:
+    """16 clients; every second message is sent by every process. Tells who got which sequence number."""
+    log = (await store.tables(COMPANY)).log
+    tell("open")
+    await go()
+    said: list[tuple[str, int]] = []
+
+    async def client(number: int) -> None:
+        for n in range(int(messages)):
+            conversation = f"cnv_{(number * int(messages) + n) % int(conversations)}"
+            message = f"msg_{number}_{n}" + ("" if n % 2 else f"_{name}")
+            replay = ReplayKey(CLIENT, f"jti_{name}_{number}_{n}", NOW + 60)
+            keys = Keys(ConversationId(conversation), receipt=receipt_key(message), replay=replay)
+            seq = await log.apply(keys, once(conversation))
+            found = await log.read(ConversationId(conversation), max(0, seq - 1), 5)
+            assert found is not None
+            said.append((conversation, seq))
+
+    await asyncio.gather(*(client(number) for number in range(CLIENTS)))
+    tell([one for one in said if one[1]])
+
+
+async def work(store: SqliteStore, name: str) -> None:
+    """Run turns as long as there are any. Tells which conversations it answered."""
+    log = (await store.tables(COMPANY)).log
+    tell("open")
+    await go()
+    answered: list[str] = []
+
+    async def runner(number: int) -> None:
+        while (turn := await lease(log, f"trn_{name}_{number}_{len(answered)}", holder=store.holder)) is not None:
+            await answer(log, turn)
+            answered.append(turn.lease.conversation_id)
+
+    await asyncio.gather(*(runner(number) for number in range(CLIENTS)))
+    tell(answered)
+
+
+async def hold(store: SqliteStore, name: str) -> None:
+    """Lease a turn, note a step and never come back."""
+    log = (await store.tables(COMPANY)).log
+    turn = await lease(log, name, holder=store.holder, lasts=3600)
+    assert turn is not None
+    await log.journal(turn.lease, "step", b"done")
+    tell(turn.lease.turn_id)
+    await go()
+
+
+async def journey(store: SqliteStore) -> None:
+    """One message and its turn, step by step, telling of each step that is durable."""
+    log = (await store.tables(COMPANY)).log
+    if await log.read(ConversationId("cnv_a"), 0, 1) is None:
+        await begin(log, "cnv_a", "msg_1")
+    tell("accept")
+    await turn(log, store.holder)
+
+
+async def turn(log: ConversationLog, holder: str) -> None:
+    own = await lease(log, "trn_1", holder=holder)
+    tell("lease")
+    if own is not None:
+        assert await log.journal(own.lease, "step", b"done")
+        tell("journal")
+        await answer(log, own)
+        tell("finish")
+
+
+async def wake(store: SqliteStore) -> None:
+    """Speak when told to, so that somebody else wakes."""
+    log = (await store.tables(COMPANY)).log
+    tell("open")
+    await go()
+    await speak(log, "cnv_a")
+    await go()
+
+
+async def count(path: Path) -> None:
+    """Count up one row of a vault, holding its lock for each step."""
+    vault = SqliteVault(path, bytes(32))
+    await vault.open()
+    tell("open")
+    await go()
+    for _ in range(25):
+        async with vault.exclusive("count"):
+            before = int(await vault.load("session", "a") or b"0")
+            await vault.change("session", "a", lambda _, after=before + 1: str(after).encode())
+    await vault.close()
+    tell("done")
+
+
+async def main(job: str, path: Path, *arguments: str) -> None:
+    if job == "count":
+        await count(path)
+        return
+    store = SqliteStore(path)
+    await store.open()
+    await {"talk": talk, "work": work, "hold": hold, "journey": journey, "wake": wake}[job](store, *arguments)
+    await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]))

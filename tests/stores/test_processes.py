@@ -1,0 +1,234 @@
+"""Several processes on one SQLite file: nothing is lost or doubled, everyone wakes, the dead hold nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from papaver.protocol.terms import ConversationId
+from papaver.stores.crash import CRASH_POINTS
+from papaver.stores.sqlite import SqliteStore, SqliteVault
+from papaver.testing.stores.samples import COMPANY, NOW, lease, opened, speak, tables, texts
+from papaver.testing.vaults import opened_vault
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL"),
+]
+CHILD = Path(__file__).with_name("child.py")
+A = ConversationId("cnv_a")
+
+
+class Child:
+    """A started child: `tell` it to go on, `hear` its next line."""
+
+    def __init__(self, job: str, path: Path, *arguments: str, **variables: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", str(CHILD), job, str(path), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables},
+        )
+
+    def tell(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> Any:
+        """None once it has ended."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else None
+
+    def kill(self) -> int:
+        self.process.kill()
+        return self.process.wait()
+
+    def end(self) -> int:
+        """Its exit code."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+        return self.process.wait()
+
+
+@contextmanager
+def children(*started: Child) -> Generator[tuple[Child, ...]]:
+    """Kills whoever is still there."""
+    try:
+        yield started
+    finally:
+        for child in started:
+            child.kill()
+            child.end()
+
+
+async def hear(child: Child) -> Any:
+    """`Child.hear` without holding up the event loop."""
+    return await anyio.to_thread.run_sync(child.hear)
+
+
+@pytest.mark.parametrize("conversations", [1, 64])
+async def test_four_processes_lose_and_double_nothing(tmp_path: Path, conversations: int) -> None:
+    """Four starters on a fresh file, 16 clients each; every second message is sent by all of them at once."""
+    path, messages = tmp_path / "store.db", 20
+    started = [Child("talk", path, f"{n}", f"{conversations}", f"{messages}") for n in range(4)]
+    with children(*started):
+        assert [await hear(child) for child in started] == ["open"] * 4
+        for child in started:
+            child.tell()
+        heard: list[list[tuple[str, int]]] = [await hear(child) for child in started]
+        assert [child.end() for child in started] == [0] * 4
+    said = Counter((conversation, seq) for own in heard for conversation, seq in own)
+    assert sum(said.values()) == 16 * messages // 2 * 4 + 16 * messages // 2
+    assert set(said.values()) == {1}, "two messages got one sequence number"
+    newest = Counter(conversation for conversation, _ in said)
+    assert max(seq for _, seq in said) == max(newest.values()), "a sequence number was left out"
+    async with tables(lambda: SqliteStore(path)) as own:
+        for conversation, count in newest.items():
+            found = await own.log.read(ConversationId(conversation), 0, 9999)
+            assert found is not None
+            assert (found.head.last_seq, len(found.events)) == (count, count)
+
+
+async def test_four_processes_answer_each_turn_once(tmp_path: Path) -> None:
+    """16 runners in each of four processes, 40 due turns."""
+    path = tmp_path / "store.db"
+    names = [f"cnv_{n}" for n in range(40)]
+    async with tables(lambda: SqliteStore(path)) as own:
+        for name in names:
+            await speak(own.log, name)
+        started = [Child("work", path, f"{n}") for n in range(4)]
+        with children(*started):
+            assert [await hear(child) for child in started] == ["open"] * 4
+            for child in started:
+                child.tell()
+            heard: list[list[str]] = [await hear(child) for child in started]
+            assert [child.end() for child in started] == [0] * 4
+        answered = [name for names_of_one in heard for name in names_of_one]
+        assert sorted(answered) == sorted(names)
+        found = await own.log.read(ConversationId("cnv_7"), 0, 9)
+        assert found is not None
+        assert texts(found.events) == ["hello", "hi", "StateChanged"]
+
+
+async def test_a_commit_wakes_a_reader_of_another_process(tmp_path: Path) -> None:
+    """Both who waits for the conversation and who waits for turns."""
+    path = tmp_path / "store.db"
+    async with tables(lambda: SqliteStore(path)) as own:
+        with children(Child("wake", path)) as (child,):
+            assert await hear(child) == "open"
+            with own.log.watch(A) as watch, own.log.watch_turns() as turns:
+                assert not await watch.wait(0.06)
+                child.tell()
+                assert await watch.wait(20)
+                assert await turns.wait(20)
+                assert await own.log.read(A, 0, 1) is not None
+
+
+async def test_a_killed_holders_turn_is_taken_over_at_once(tmp_path: Path) -> None:
+    """Its lease would last for an hour; the lock on its name ended with it, and the runners are woken."""
+    path = tmp_path / "store.db"
+    async with opened(lambda: SqliteStore(path)) as store:
+        own = await store.tables(COMPANY)
+        await speak(own.log, A)
+        with children(Child("hold", path, "trn_lost")) as (child,), own.log.watch_turns() as watch:
+            assert await hear(child) == "trn_lost"
+            assert await lease(own.log, "trn_2", holder=store.holder) is None
+            assert await own.log.turns_pending(NOW + 1) == (0, NOW + 1)
+            await watch.wait(0)
+            assert child.kill() == -signal.SIGKILL
+            assert await watch.wait(20)
+            turn = await lease(own.log, "trn_2", holder=store.holder)
+            assert turn is not None
+            assert (turn.lease.turn_id, turn.lease.token, turn.head.failures) == ("trn_lost", 2, 2)
+            assert dict(turn.journal) == {"step": b"done"}
+
+
+async def test_a_closed_store_holds_no_turn(tmp_path: Path) -> None:
+    """A process that went in order without ending its turns holds them no longer than a killed one."""
+    path = tmp_path / "store.db"
+    async with opened(lambda: SqliteStore(path)) as store:
+        own = await store.tables(COMPANY)
+        await speak(own.log, A)
+        assert await lease(own.log, "trn_1", holder=store.holder, lasts=3600) is not None
+    async with tables(lambda: SqliteStore(path)) as own:
+        turn = await lease(own.log, "trn_2")
+        assert turn is not None
+        assert turn.lease.turn_id == "trn_1"
+
+
+async def test_a_turn_passes_every_crash_point(tmp_path: Path) -> None:
+    """Each step before and after its COMMIT, in the order that is exported."""
+    log = tmp_path / "names"
+    with children(Child("journey", tmp_path / "store.db", PAPAVER_CRASH_LOG=str(log))) as (child,):
+        assert [await hear(child) for _ in range(4)] == ["accept", "lease", "journal", "finish"]
+        assert child.end() == 0
+    assert tuple(_lines(log)) == CRASH_POINTS
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", CRASH_POINTS)
+async def test_a_kill_leaves_all_of_a_step_or_nothing(tmp_path: Path, name: str) -> None:
+    """What was told is there; the step that was committed is there, too; the journey then ends with one answer."""
+    path, steps = tmp_path / "store.db", ["accept", "lease", "journal", "finish"]
+    step, side = name.split(".")
+    with children(Child("journey", path, PAPAVER_CRASH_AT=name)) as (child,):
+        told = [await hear(child) for _ in range(steps.index(step) + 1)]
+        assert told == [*steps[: steps.index(step)], None]
+        assert child.end() == -signal.SIGKILL
+    durable = steps.index(step) + (side == "after-commit")
+    async with tables(lambda: SqliteStore(path)) as own:
+        found = await own.log.read(A, 0, 9)
+        assert (found is not None) == (durable >= 1)
+        if found is not None:
+            assert found.head.failures == (1 if durable in (2, 3) else 0)
+            assert len(found.events) == (3 if durable == 4 else 1)
+    with children(Child("journey", path)) as (child,):
+        while await hear(child) is not None:
+            pass
+        assert child.end() == 0
+    async with tables(lambda: SqliteStore(path)) as own:
+        found = await own.log.read(A, 0, 9)
+        assert found is not None
+        assert texts(found.events) == ["hello", "hi", "StateChanged"]
+    assert _integrity(path) == "ok"
+
+
+def _integrity(path: Path) -> str:
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute("PRAGMA integrity_check").fetchone()[0]
+    finally:
+        connection.close()
+
+
+async def test_vaults_of_several_processes_exclude_each_other(tmp_path: Path) -> None:
+    """Three starters make one vault; a read and a write under its lock lose no step."""
+    path = tmp_path / "vault.db"
+    started = [Child("count", path) for _ in range(3)]
+    with children(*started):
+        assert [await hear(child) for child in started] == ["open"] * 3
+        for child in started:
+            child.tell()
+        assert [await hear(child) for child in started] == ["done"] * 3
+        assert [child.end() for child in started] == [0] * 3
+    async with opened_vault(lambda: SqliteVault(path, bytes(32))) as vault:
+        assert await vault.load("session", "a") == b"75"
