@@ -12,7 +12,7 @@ FIGURE ?=
 help:
 	@echo "make demo      a Company and a Personal Agent on this machine, step by step (ARGS=--keep leaves it running)"
 	@echo "make test      the tests (ARGS='tests/unit -k session' runs some of them)"
-	@echo "make check     everything the gate asks: style types imports test coverage maxicov trace docs"
+	@echo "make check     everything the gate asks: test style types imports coverage maxicov trace docs"
 	@echo "make fix       formats, and mends what ruff can mend"
 	@echo "make bench     the figures (FIGURE=session_check runs one)"
 	@echo "make lock      resolves requirements/*.txt again"
@@ -27,14 +27,22 @@ env-dev:
 demo: env-demo
 	$(VENV)/bin/papaver demo $(ARGS)
 
+# WATCHED=1 runs the same tests under coverage, for `coverage` and `maxicov`.
+WATCHED ?=
 test: env-dev
+ifeq ($(WATCHED),)
 	$(PY) -m pytest -n auto $(ARGS)
+else
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(PY) -m coverage run -m pytest -n auto $(ARGS)
+	$(PY) -m coverage combine --quiet
+	touch build/coverage/complete
+endif
 
-# The same tests once, watched by coverage; style, types and imports first because they answer sooner.
-check: style types imports
-	rm -f build/coverage/complete
-	$(MAKE) --no-print-directory test-watched
-	$(MAKE) --no-print-directory coverage maxicov trace docs
+# First the tests (watched, so that they run once), then everything else that the gate asks.
+check:
+	$(MAKE) --no-print-directory test WATCHED=1
+	$(MAKE) --no-print-directory style types imports coverage maxicov trace docs
 
 style: env-dev
 	$(PY) -m ruff check .
@@ -52,15 +60,9 @@ types: env-dev
 imports: env-dev
 	$(VENV)/bin/lint-imports --no-logo
 
-# `coverage` and `maxicov` read one run of the tests; it is made again when a source file is newer.
-.PHONY: test-watched
-test-watched: build/coverage/complete
-
+# `coverage` and `maxicov` read one watched run of the tests; it is made again when a source file is newer.
 build/coverage/complete: $(SOURCES) | env-dev
-	rm -rf build/coverage && mkdir -p build/coverage
-	$(PY) -m coverage run -m pytest -n auto $(ARGS)
-	$(PY) -m coverage combine --quiet
-	touch $@
+	$(MAKE) --no-print-directory test WATCHED=1
 
 coverage: env-dev build/coverage/complete
 	$(PY) -m tools.floors rooms
