@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import strategies as st
 
@@ -33,14 +33,13 @@ VALUES = st.recursive(
 )
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def _places(value: dict[str, Any] | list[Any]) -> list[tuple[Any, Any]]:
     """Every (container, key) of a document."""
     found: list[tuple[Any, Any]] = []
-    container: dict[Any, Any] = value if isinstance(value, dict) else dict(enumerate(value))
-    for key, inner in container.items():
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
         found.append((value, key))
         if isinstance(inner, dict | list):
-            found.extend(_places(inner))
+            found.extend(_places(cast("dict[str, Any]", inner)))
     return found
 
 
