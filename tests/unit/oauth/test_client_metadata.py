@@ -226,18 +226,27 @@ def test_an_inline_key_set_without_private_keys_is_ignored(jwks: object) -> None
     read_client_metadata(CLIENT, {**DOCUMENT, "jwks": jwks})
 
 
-@pytest.mark.requirement("4.1-02", "4.1-03", "4.1-05")
 @pytest.mark.parametrize(
     ("metadata", "rule"),
     [
-        (ClientMetadata("https://agent.example", "https://agent.example/j", AUTH_METHOD), "client.client-id-form"),
-        (ClientMetadata(CLIENT, "https://other.example/j", AUTH_METHOD), "client.jwks-uri-same-host"),
-        (
+        pytest.param(
+            ClientMetadata("https://agent.example", "https://agent.example/j", AUTH_METHOD),
+            "client.client-id-form",
+            marks=pytest.mark.requirement("4.1-01"),
+        ),
+        pytest.param(
+            ClientMetadata(CLIENT, "https://other.example/j", AUTH_METHOD),
+            "client.jwks-uri-same-host",
+            marks=pytest.mark.requirement("4.1-03"),
+        ),
+        pytest.param(
             ClientMetadata(CLIENT, "https://agent.example/j", AUTH_METHOD, redirect_uris=("http://agent.example/",)),
             "client.redirect-uris",
+            marks=pytest.mark.requirement("4.1-05"),
         ),
         (ClientMetadata(CLIENT, "https://agent.example/j"), "client.auth-method"),
     ],
+    ids=["client-id", "jwks-uri", "redirect-uri", "auth-method"],
 )
 def test_a_personal_agent_writes_no_document_that_a_company_must_refuse(metadata: ClientMetadata, rule: str) -> None:
     """The same checks, before it publishes (4.1)."""

@@ -86,10 +86,15 @@ def test_two_domains_without_an_issuer_are_two_companies() -> None:
     assert company_identifier(PLAIN, None) != company_identifier(other, None)
 
 
-@pytest.mark.requirement("3.2-23", "3.2-29")
+@pytest.mark.requirement("3.2-23", "3.2-28", "3.2-29")
 def test_domains_with_one_issuer_are_one_company_whatever_else_differs() -> None:
-    """The issuer is the identifier; APIs and website may differ by domain (3.2)."""
-    other = replace(PLAIN, organization=Organization("Example UK", "example.co.uk"), web=Web("https://example.co.uk/j"))
+    """The issuer is the identifier; scopes, APIs and website may differ by domain (3.2)."""
+    other = replace(
+        PLAIN,
+        organization=Organization("Example UK", "example.co.uk"),
+        auth=Auth(scopes={"returns": "Return items"}),
+        web=Web("https://example.co.uk/j"),
+    )
     check_offer(other, ISSUER)
     assert company_identifier(FULL, ISSUER) == company_identifier(other, ISSUER)
 

@@ -142,3 +142,12 @@ def test_an_endpoint_with_a_trailing_slash_is_appended_to_as_it_is() -> None:
     destinations = session_destinations(slash)
     assert destinations.accept(f"{TALK}//cnv_1/messages", "POST")
     assert not destinations.accept(f"{TALK}/cnv_1/messages", "POST")
+
+
+@pytest.mark.requirement("3.2-30")
+def test_each_domain_has_its_own_destinations() -> None:
+    """Two domains may share an issuer; requests go by the document of the domain in use (3.2)."""
+    there = replace(BARE, feedback="https://bare.example/feedback")
+    assert session_destinations(there).accept("https://bare.example/feedback", "POST")
+    assert not session_destinations(there).accept("https://api.example.com/poppy/feedback", "POST")
+    assert not LISTED.accept("https://bare.example/feedback", "POST")

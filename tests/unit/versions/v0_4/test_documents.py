@@ -312,6 +312,13 @@ def test_an_api_has_type_url_and_description(missing: str) -> None:
     assert left_out(apis={"0": entry}) == [("document.part", "/apis")]
 
 
+@pytest.mark.requirement("3.2-58")
+def test_an_api_declares_no_scopes_of_its_own() -> None:
+    """OpenAPI and MCP say themselves what they need; a member beside the three is ignored (3.2)."""
+    entry = {"type": "mcp", "url": "https://example.com/mcp", "description": "Search"}
+    assert read(apis=[{**entry, "scopes": ["orders:read"], "access": "signed_in"}]) == read(apis=[entry])
+
+
 @pytest.mark.requirement("3.1-22")
 def test_a_website_may_have_a_join_endpoint() -> None:
     """Without a usable one it is browsed as by any visitor (3.1)."""
