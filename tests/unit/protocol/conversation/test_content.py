@@ -143,6 +143,13 @@ def test_context_merges_field_by_field() -> None:
     assert second == {"locale": "en-US", "time_zone": "America/Los_Angeles", "user_available": True}
 
 
+@pytest.mark.requirement("8.4-16", "8.4-15")
+@pytest.mark.parametrize("value", ["braille", 7, ["a", None], {"length": "cm"}, False])
+def test_other_context_fields_may_be_anything(value: object) -> None:
+    """The protocol does not define them, so nothing about them is judged."""
+    assert merged_context({"locale": "de"}, {"accessibility": value}) == {"locale": "de", "accessibility": value}
+
+
 def test_no_context_changes_nothing() -> None:
     """Absent and empty contexts leave the effective one alone."""
     before = {"locale": "en-US"}

@@ -245,6 +245,25 @@ def test_c34_close_is_one_event_however_often() -> None:
     assert not world.heads[here].turn_due
 
 
+@pytest.mark.requirement("8.12-06")
+def test_closing_touches_nothing_else() -> None:
+    """What was recorded stays, and so does every other conversation of the User."""
+    world = World()
+    here, other = world.start(), world.start(said("msg_2"), name="cnv_2")
+    before = world.heads[other], world.log[here][:]
+    world.do(Close(DANA, here))
+    assert (world.heads[other], world.log[here][:-1]) == before
+
+
+@pytest.mark.requirement("8.2-17")
+@pytest.mark.parametrize("name", ["1", "-", "evt_", "x" * 256])
+def test_nothing_depends_on_how_a_message_id_looks(name: str) -> None:
+    """The other side chose it, and its alphabet is all that is known (8.2)."""
+    world = World()
+    here = world.start(said(name))
+    assert world.do(Start(DANA, ConversationId("cnv_2"), said(name))).conversation_id == here
+
+
 @pytest.mark.requirement("8.7-13", "8.7-05")
 def test_a_closed_conversation_keeps_its_responder() -> None:
     """Whoever handled it last stays named."""

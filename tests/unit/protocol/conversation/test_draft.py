@@ -79,3 +79,11 @@ def test_awaiting_a_person_and_stopping() -> None:
     assert (head.status, head.handoff_pending) == (Status.QUEUED, True)
     draft.stop_awaiting()
     assert draft.change(None).heads[0].handoff_pending is False
+
+
+def test_mere_context_is_heard_and_asks_for_nothing() -> None:
+    """It is recorded and merged, and what was asked stays as it was."""
+    draft = Draft(HEAD, NOW, IDS)
+    draft.hear(said("m", None, context={"locale": "de"}))
+    (head,) = draft.change(None).heads
+    assert (head.last_seq, head.asked_seq, head.context) == (8, 5, {"locale": "de"})

@@ -114,14 +114,14 @@ def test_c17_a_cursor_before_pruned_events_has_expired() -> None:
     assert refused.value.rule == "cursor.kept"
 
 
-@pytest.mark.requirement("8.5-12")
+@pytest.mark.requirement("8.5-12", "8.3-11")
 def test_without_a_cursor_a_read_starts_at_the_beginning() -> None:
     """At the oldest event that is still kept."""
     assert read_cursor(IDS, HEAD, None) == 0
     assert read_cursor(IDS, replace(HEAD, first_seq=5), None) == 4
 
 
-@pytest.mark.requirement("8.5-18", "8.5-19")
+@pytest.mark.requirement("8.5-17", "8.5-18", "8.5-19")
 def test_c16_a_page_ends_in_its_cursor() -> None:
     """The last event returned; an empty page echoes what was asked with, and nothing when nothing was."""
     full = page(Slice(HEAD, (MINE, REPLY), True), Wanted(EventId("evt_before")))

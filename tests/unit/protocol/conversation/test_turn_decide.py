@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from papaver.protocol.conversation.model import MessageAdded, Responder, Role, Status, UserRequested
+from papaver.protocol.conversation.model import Author, AuthorType, MessageAdded, Responder, Role, Status, UserRequested
 from papaver.protocol.conversation.operations import (
     Answer,
     Close,
@@ -58,6 +58,18 @@ def test_an_answer_may_be_several_messages_or_none() -> None:
         "working/agent",
         "idle/agent",
     ]
+
+
+@pytest.mark.requirement("8.4-26", "8.4-22")
+def test_several_personas_may_speak() -> None:
+    """Each message names its own author (8.4)."""
+    world = World()
+    here = world.start()
+    authors = [Author(AuthorType.AGENT, "aut_1", "Robin"), Author(AuthorType.AGENT, "aut_2", "Kim")]
+    messages = tuple(replace(said(f"reply_{author.name}"), author=author) for author in authors)
+    world.do(Answer(lease(here), 1, messages))
+    spoken = [event.message.author for event in world.log[here][1:] if isinstance(event, MessageAdded)]
+    assert spoken == authors
 
 
 def test_what_came_during_the_turn_stays_due() -> None:

@@ -174,6 +174,15 @@ def test_null_is_absent() -> None:
     assert _say(data=None, context=None, extensions=None) == _say()
 
 
+@pytest.mark.requirement("8.4-28")
+@pytest.mark.parametrize("content", ["x", 7, [], True])
+def test_extension_content_is_an_object(content: object) -> None:
+    """Another JSON type is malformed, whoever defines the extension (8.4; readings 34)."""
+    with pytest.raises(InvalidRequest) as refused:
+        _say(extensions={"links": content})
+    assert refused.value.rule == "request.members"
+
+
 @pytest.mark.requirement("8.4-30")
 def test_c93_unknown_extension_content_is_accepted() -> None:
     """It says something, even when nobody here understands it (3.3, 8.4)."""

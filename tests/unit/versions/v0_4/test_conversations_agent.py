@@ -171,6 +171,15 @@ def test_unknown_events_are_skipped() -> None:
     assert page.cursor == "evt_9"
 
 
+@pytest.mark.requirement("8.5-13", "8.2-17")
+@pytest.mark.parametrize("name", ["0", "-_-", "evt_2", "x" * 256])
+def test_cursors_and_ids_are_opaque(name: str) -> None:
+    """Whatever the Company chose goes back as it came."""
+    page = CONVERSATIONS.read_page(_response(PAGE | {"cursor": name, "conversation_id": name}))
+    request = CONVERSATIONS.write_read(ENDPOINT, page.conversation_id, Wanted(page.cursor))
+    assert _path(request) == (f"/{name}/events", f"cursor={name}")
+
+
 @pytest.mark.parametrize("missing", [True, False])
 def test_a_page_may_have_no_cursor_yet(missing: bool) -> None:
     """Null or missing means that there is none (readings 19)."""
