@@ -53,6 +53,7 @@ __all__ = [
     "Conversations",
     "check_accepting_names_both",
     "check_content_type",
+    "check_cursor_form",
     "check_wait",
 ]
 
