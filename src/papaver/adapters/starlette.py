@@ -27,14 +27,14 @@ class CompanyRoute(BaseRoute):
     """Matches what the Company owns, on its hosts and paths only; goes in front of an app's catch-alls."""
 
     def __init__(self, company: Company) -> None:
-        self._company = company
+        self.company = company
         self._endpoint = CompanyEndpoint(company)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] != "http":
             return Match.NONE, {}
         host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
-        return (Match.FULL, {}) if self._company.owns(host, path_of(scope)) else (Match.NONE, {})
+        return (Match.FULL, {}) if self.company.owns(host, path_of(scope)) else (Match.NONE, {})
 
     def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
         raise NoMatchFound(name, path_params)

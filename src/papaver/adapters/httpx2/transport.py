@@ -10,6 +10,7 @@ import httpcore2
 import httpx2
 
 import papaver
+from papaver.adapters.exchange_log import note_request, note_response
 from papaver.adapters.httpx2.body import BodyReader, BoundedBody, check_size
 from papaver.adapters.httpx2.network import Network, NetworkSettings, refused
 from papaver.protocol.errors import NotADestination
@@ -79,7 +80,10 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
             check_credentials_expected(self._may_receive is not None, url)
             if self._may_receive is not None:
                 self._may_receive(request.method, url)
+        line = f"{request.method} {url}"
+        note_request(line, request.headers.items())
         response = await super().handle_async_request(request)
+        note_response(line, response.status_code, response.headers.items())
         try:
             return _bounded(response, url, self._limit(request))
         except BaseException:

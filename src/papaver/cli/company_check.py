@@ -1,0 +1,52 @@
+"""`papaver company check`: is the configuration right, and what would be published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from papaver.cli.company_options import company_options
+from papaver.cli.config import find
+from papaver.cli.options import command
+from papaver.cli.run import Run
+from papaver.protocol.errors import ConfigurationError
+
+__all__ = ["check"]
+
+
+@command("check", example="papaver company check --config papaver.toml --out public")
+@company_options
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write the documents here, too.")
+def check(run: Run, config: Path | None, target: str | None, out: Path | None) -> None:
+    """Validate the configuration, and print what the Company would publish on its domain.
+
+    --out writes the same files for static hosting. Nothing is started and no database is made.
+    """
+    for company in find(config, target).companies:
+        offer = company.offer
+        run.say("{name}: {identifier}", name=offer.name, identifier=company.id)
+        run.say("  conversations at {url}", url=offer.endpoint if offer.conversations else "(none offered)")
+        for path, document in offer.documents().items():
+            url = f"https://{offer.domain}{path}"
+            text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+            run.line(url=url, document=document)
+            run.say()
+            run.say("{url}", url=url)
+            if not run.json:
+                click.echo(text, nl=False)
+            if out is not None:
+                run.note(f"written: {_write(out, path, text)}")
+
+
+def _write(out: Path, path: str, text: str) -> Path:
+    file = out / path.lstrip("/")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_name(f"{file.name}.new")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(file)
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be written: {error.strerror}", rule="check.out") from error
+    return file

@@ -1,0 +1,188 @@
+"""`papaver company serve`: runs a Company, alone or in its app, until it is told to end."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from papaver.cli.company_options import company_options
+from papaver.cli.config import Found, find
+from papaver.cli.failures import CliError
+from papaver.cli.options import command
+from papaver.cli.run import Run
+from papaver.values.errors import PapaverError
+
+if TYPE_CHECKING:
+    from papaver.adapters.asgi import ASGIApp, Receive, Scope, Send
+    from papaver.adapters.httpx2.resolve_map import NetworkSettings
+    from papaver.company.app import Company
+
+__all__ = ["serve"]
+
+GRACE = 5
+"""Seconds that open requests have when the server is told to end; held polls end at once."""
+
+
+@command("serve", example="papaver company serve --config papaver.toml --tls-cert shop.pem --tls-key shop.key")
+@company_options
+@click.option("--host", help="Where to listen; 127.0.0.1 when nothing says otherwise.")
+@click.option("--port", type=click.IntRange(0, 65535), help="8443 when nothing says otherwise; 0 picks one.")
+@click.option("--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="PEM, with its chain.")
+@click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="PEM.")
+def serve(
+    run: Run,
+    config: Path | None,
+    target: str | None,
+    host: str | None,
+    port: int | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+) -> None:
+    """Run a Company until Ctrl-C or SIGTERM. Flags win over [server].
+
+    Without TLS files it speaks plain HTTP, for a proxy in front that ends TLS. An app reads --resolve and --ca-file
+    with NetworkSettings.from_environment().
+    """
+    try:
+        import uvicorn
+    except ModuleNotFoundError:
+        raise CliError(
+            "uvicorn is not installed", code="configuration", rule="serve.server", next="pip install 'papaver[server]'"
+        ) from None
+    os.environ.update(run.network.environ())
+    found = find(config, target)
+    cert = tls_cert or _beside(found, found.server.tls_cert)
+    key = tls_key or _beside(found, found.server.tls_key)
+    _check_tls(cert, key)
+    app, failures = _app(found, run.network)
+    listening = _listen(host or found.server.host, found.server.port if port is None else port)
+    settings = uvicorn.Config(
+        _Traced(app) if run.trace else app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        ssl_certfile=cert,
+        ssl_keyfile=None if key is None else str(key),
+    )
+    address = "{}:{}".format(*listening.getsockname()[:2])
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            run.line(listening=address, tls=cert is not None)
+            names = ", ".join(company.offer.name for company in found.companies) or str(target)
+            run.say(f"{{names}} at {'https' if cert else 'http'}://{address}; Ctrl-C ends it", names=names)
+
+    server = Server(settings)
+    try:
+        server.run([listening])
+    except KeyboardInterrupt:
+        run.note("ended")
+    except SystemExit:
+        pass
+    finally:
+        listening.close()
+    if failures:
+        raise failures[0]
+    if not server.started:
+        raise CliError("the app did not start", rule="serve.starts", next="see what it said above")
+
+
+def _app(found: Found, network: NetworkSettings) -> tuple[ASGIApp, list[PapaverError]]:
+    """What to serve, and where a Company's failure to start is noted."""
+    if found.app is not None:
+        return found.app, []
+    alone = _Alone(found.companies[0], network)
+    return alone, alone.failures
+
+
+class _Alone:
+    """A Company that is the whole app, run by the server's lifespan."""
+
+    def __init__(self, company: Company, network: NetworkSettings) -> None:
+        self._company, self._network = company, network
+        self._endpoint: ASGIApp | None = None
+        self.failures: list[PapaverError] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif self._endpoint is not None:
+            await self._endpoint(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        from papaver.adapters.running import running
+
+        await receive()
+        try:
+            async with running(self._company, network=self._network) as self._endpoint:
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        except PapaverError as error:
+            self.failures.append(error)
+            await send({"type": "lifespan.startup.failed"})
+        else:
+            await send({"type": "lifespan.shutdown.complete"})
+
+
+class _Traced:
+    """Notes each exchange of an app, secrets hidden."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        from papaver.adapters.exchange_log import note_request, note_response
+
+        line = f"{scope['method']} {scope['path']}"
+        note_request(line, _pairs(scope["headers"]))
+
+        async def told(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                note_response(line, message["status"], _pairs(message["headers"]))
+            await send(message)
+
+        await self._app(scope, receive, told)
+
+
+def _pairs(headers: Any) -> list[tuple[str, str]]:
+    decoded: Callable[[bytes], str] = lambda value: value.decode("latin-1")  # noqa: E731
+    return [(decoded(name), decoded(value)) for name, value in headers]
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise CliError(
+            f"cannot listen on {host}:{port}: {error.strerror}",
+            rule="serve.listens",
+            next="choose another --host or --port",
+        ) from error
+
+
+def _beside(found: Found, path: str | None) -> Path | None:
+    return None if path is None else found.folder / path
+
+
+def _check_tls(cert: Path | None, key: Path | None) -> None:
+    """Both or none, and readable."""
+    if (cert is None) is not (key is None):
+        raise CliError(
+            "a certificate needs its key", code="usage", rule="serve.tls", next="give both --tls-cert and --tls-key"
+        )
+    for path in (cert, key):
+        if path is not None and not path.is_file():
+            raise CliError(f"there is no {path}", rule="serve.tls", next="give the PEM files of your certificate")

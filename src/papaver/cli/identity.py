@@ -1,0 +1,78 @@
+"""`papaver init` and `papaver identity`: a Personal Agent's keys, and the two documents that it publishes (4.1)."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import click
+
+from papaver.adapters.identity_server import IdentityServer
+from papaver.cli.failures import CliError
+from papaver.cli.options import command
+from papaver.cli.run import Run
+from papaver.cli.text import one_line
+
+__all__ = ["identity", "init"]
+
+
+@command("init", example='papaver init https://agent.example/agent.json --name "Dana\'s agent"')
+@click.argument("client_id")
+@click.option("--name", help="What Companies may show the User.")
+@click.option("--redirect-uri", multiple=True, metavar="URI", help="For sign-in; may be repeated.")
+def init(run: Run, client_id: str, name: str | None, redirect_uri: tuple[str, ...]) -> None:
+    """Make the identity keys, and write the client metadata document and the key set to publish.
+
+    CLIENT_ID is the https URL at which the metadata document will be found. Run again, it keeps the keys.
+    """
+    from papaver.cli.home import Profile
+
+    written = run.home.begin(Profile(client_id, name, redirect_uri))
+    run.say("The Personal Agent {client_id} lives in {folder}.", client_id=client_id, folder=run.home.folder)
+    for url, path in written.items():
+        run.line(url=url, file=str(path))
+        run.say("  publish {path}  at {url}", path=path, url=url)
+    run.say("  or serve both: papaver identity --serve HOST:PORT --tls-cert FILE --tls-key FILE")
+
+
+@command("identity", example="papaver identity --serve 127.0.0.1:8444 --tls-cert agent.pem --tls-key agent.key")
+@click.option("--serve", metavar="HOST:PORT", help="Serve the documents here until told to end; port 0 picks one.")
+@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="PEM, with its chain.")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="PEM.")
+def identity(run: Run, serve: str | None, tls_cert: Path | None, tls_key: Path | None) -> None:
+    """Print the client metadata document and the key set, or serve them.
+
+    Without --tls-cert and --tls-key it serves plain HTTP, for a proxy in front that ends TLS.
+    """
+    if (tls_cert is None) is not (tls_key is None):
+        raise click.UsageError("--tls-cert and --tls-key belong together")
+    documents = run.home.identity().documents()
+    if serve is None:
+        for url, body in documents.items():
+            run.line(url=url, document=json.loads(body))
+            run.say("{url}", url=url)
+            run.say(json.dumps(json.loads(body), indent=2) if not run.json else "")
+        return
+    host, port = _address(serve)
+    tls = None if tls_cert is None or tls_key is None else (tls_cert, tls_key)
+    with IdentityServer(documents, host, port, tls) as server:
+        address = "{}:{}".format(*server.address)
+        run.line(listening=address, tls=tls is not None)
+        run.say(
+            f"{'https' if tls else 'http'}://{address} serves {', '.join(map(one_line, documents))}; Ctrl-C ends it"
+        )
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            run.note("ended")
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise CliError(
+            f"--serve is {text!r}, expected HOST:PORT", code="usage", next="papaver identity --serve 127.0.0.1:8444"
+        )
+    return host, int(port)
