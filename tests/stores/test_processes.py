@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -14,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
 import pytest
 
 from papaver.protocol.terms import ConversationId
@@ -79,7 +79,7 @@ def children(*started: Child) -> Generator[tuple[Child, ...]]:
 
 async def hear(child: Child) -> Any:
     """`Child.hear` without holding up the event loop."""
-    return await anyio.to_thread.run_sync(child.hear)
+    return await asyncio.to_thread(child.hear)
 
 
 @pytest.mark.parametrize("conversations", [1, 64])

@@ -200,7 +200,9 @@ class Writer:
                 if not connection.in_transaction:
                     raise  # SQLite has undone the whole group
                 job.fault = _failed(fault)
-            except Exception as fault:  # noqa: BLE001 - whatever a `decide` raises is its caller's, not the group's
+            except StopIteration as fault:
+                job.fault = RuntimeError(f"a change raised {fault!r}")  # a future cannot carry this one
+            except BaseException as fault:  # noqa: BLE001 - whatever a `decide` raises is its caller's, not the group's
                 job.fault = fault
         if self._before_commit is not None:
             self._before_commit(transaction)
