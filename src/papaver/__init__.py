@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from papaver.adapters.fastapi import Poppy
     from papaver.adapters.httpx2 import PersonalAgent
     from papaver.adapters.keyfile import KeyFile
-    from papaver.company import Company, Reply, Scope, Turn
+    from papaver.company import Company, Reply, Turn
     from papaver.protocol.conversation.model import (
         Author,
         AuthorizationNeeded,
@@ -56,7 +56,6 @@ __all__ = [
     "PoppyError",
     "Refused",
     "Reply",
-    "Scope",
     "SignInNeeded",
     "SqliteStore",
     "SqliteVault",
@@ -72,7 +71,7 @@ _ROOMS = {
     "adapters.fastapi": ("Poppy",),
     "adapters.httpx2": ("PersonalAgent",),
     "adapters.keyfile": ("KeyFile",),
-    "company": ("Company", "Reply", "Scope", "Turn"),
+    "company": ("Company", "Reply", "Turn"),
     "protocol.conversation.model": (
         "Author",
         "AuthorizationNeeded",

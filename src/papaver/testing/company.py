@@ -15,11 +15,12 @@ from papaver.protocol.errors import PayloadTooLarge
 from papaver.stores.memory import MemoryStore
 from papaver.testing.clock import ManualClock, SeededIds
 from papaver.testing.keys import NOW, AgentKeys
+from papaver.versions import DIALECTS
 from papaver.web.messages import Headers, Response
 
 __all__ = ["Answer", "CompanyBench", "Documents", "company_bench"]
 
-VERSION: Final = "0.4"
+VERSION: Final = str(next(iter(DIALECTS)))
 
 
 class Documents:
