@@ -19,9 +19,6 @@ class StoreFailed(TemporarilyUnavailable):
     def __init__(self, detail: str, *, retry_after: int = 1) -> None:
         super().__init__(retry_after, detail=detail)
 
-    def __str__(self) -> str:
-        return f"{super().__str__()} ({self.detail})"
-
 
 class StoreUnusable(PapaverError):
     """The store cannot be opened at all: the file system has no working locks, the file belongs to a later version."""

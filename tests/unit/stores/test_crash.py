@@ -52,5 +52,5 @@ def test_a_failed_store_tells_its_reason_to_us_alone() -> None:
     """The other party reads `description`; `detail` is for our log."""
     fault = StoreFailed("OperationalError: disk I/O error")
     assert (fault.code, fault.retry_after) == ("temporarily_unavailable", 1)
-    assert "disk" not in fault.description
-    assert "disk" in str(fault)
+    assert "disk" not in str(fault)
+    assert "disk" in fault.detail
