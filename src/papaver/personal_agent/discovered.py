@@ -11,7 +11,7 @@ from papaver.personal_agent.session import Session
 from papaver.personal_agent.setup import Setup
 from papaver.protocol.company import CompanyDocument
 from papaver.protocol.dialect import Version
-from papaver.protocol.discovery import CheckResult
+from papaver.protocol.discovery import CheckResult, Discovered
 from papaver.protocol.terms import CompanyId
 
 __all__ = ["DiscoveredCompany"]
@@ -29,17 +29,34 @@ class DiscoveredCompany(Generic[S_co]):
     """
 
     def __init__(self, outcome: Outcome, open_session: Callable[[Callable[[Setup], LiveSession]], S_co]) -> None:
-        found = outcome.found
-        self._found = found
+        self._found = outcome.found
         self._open_session = open_session
-        self.domain = found.domain
-        self.name = found.document.organization.name
-        self.identifier: CompanyId = found.identifier
+        self.domain = outcome.found.domain
         self.identifier_before = outcome.before
-        self.issuer = found.issuer
-        self.version: Version = found.version
-        self.document: CompanyDocument = found.document
-        self.checks: tuple[CheckResult, ...] = found.checks
+
+    @property
+    def name(self) -> str:
+        return self._found.document.organization.name
+
+    @property
+    def identifier(self) -> CompanyId:
+        return self._found.identifier
+
+    @property
+    def issuer(self) -> str | None:
+        return self._found.issuer
+
+    @property
+    def version(self) -> Version:
+        return self._found.version
+
+    @property
+    def document(self) -> CompanyDocument:
+        return self._found.document
+
+    @property
+    def checks(self) -> tuple[CheckResult, ...]:
+        return self._found.checks
 
     def session(self, user: str, *, agent_id: str | None = None, anonymous: bool = False) -> S_co:
         """A new Session for a local User. Nothing is sent yet.
@@ -49,7 +66,11 @@ class DiscoveredCompany(Generic[S_co]):
         `anonymous`  a new User ID, used in this Session alone, kept nowhere, and gone when it is closed
         """
         whose = Whose(user, agent_id, anonymous)
-        return self._open_session(lambda setup: LiveSession(setup, self._found, whose))
+        return self._open_session(lambda setup: LiveSession(setup, self._found, whose, self._learn))
+
+    def _learn(self, found: Discovered) -> None:
+        """Sessions opened from now on begin with what one of them found (3.4)."""
+        self._found = found
 
     def __repr__(self) -> str:
         return f"DiscoveredCompany({self.domain!r}, {self.identifier!r}, {self.version})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from papaver.personal_agent.flows.effects import Flow
@@ -70,15 +70,19 @@ class LiveSession:
     seconds; `not_before` says for a request, in monotonic seconds, when it may be sent again (5.6).
     """
 
-    __slots__ = ("_ids", "_opened", "ended", "found", "not_before", "offset", "setup", "whose")
+    __slots__ = ("_ids", "_learn", "_opened", "ended", "found", "not_before", "offset", "setup", "whose")
 
-    def __init__(self, setup: Setup, found: Discovered, whose: Whose) -> None:
+    def __init__(
+        self, setup: Setup, found: Discovered, whose: Whose, learn: Callable[[Discovered], None] = lambda _: None
+    ) -> None:
+        """`learn` is told when another version of the Company's document was found."""
         self.setup = setup
         self.found = found
         self.whose = whose
         self.offset = 0.0
         self.not_before: dict[str, float] = {}
         self.ended = False
+        self._learn = learn
         self._opened: OpenedSession | None = None
         self._ids: dict[CompanyId, tuple[UserId, AgentId | None]] = {}
 
@@ -117,7 +121,9 @@ class LiveSession:
         """
         if self._opened is opened:
             self._opened = None
-            self.found = found or self.found
+            if found is not None:
+                self.found = found
+                self._learn(found)
 
     def now(self) -> float:
         """The Company's time, in Unix seconds."""

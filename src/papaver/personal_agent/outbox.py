@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from papaver.personal_agent.flows.effects import Flow, keep, load_all
+from papaver.personal_agent.flows.effects import Flow, keep, load, load_all
 from papaver.personal_agent.live import LiveSession, OpenedSession
 from papaver.personal_agent.records import OUTBOX, OutboxRow, read_row, row_key, write_row
 from papaver.protocol.conversation.model import Author, AuthorType, Message
 from papaver.protocol.terms import ConversationId, MessageId
 
-__all__ = ["clear", "message_of", "pending", "put"]
+__all__ = ["clear", "is_waiting", "message_of", "pending", "put"]
 
 
 def put(live: LiveSession, opened: OpenedSession, message: Message, target: ConversationId | None) -> Flow[OutboxRow]:
@@ -39,6 +39,11 @@ def put(live: LiveSession, opened: OpenedSession, message: Message, target: Conv
 def clear(row: OutboxRow) -> Flow[None]:
     """The message was accepted, or never will be."""
     yield from keep(OUTBOX, _key(row), lambda _: None)
+
+
+def is_waiting(row: OutboxRow) -> Flow[bool]:
+    """Whether the message is still in the outbox."""
+    return (yield from load(OUTBOX, _key(row))) is not None
 
 
 def pending(live: LiveSession, opened: OpenedSession) -> Flow[tuple[OutboxRow, ...]]:

@@ -11,7 +11,7 @@ from papaver.personal_agent.flows.effects import Flow, keep, wait
 from papaver.personal_agent.flows.recoveries import retry_after
 from papaver.personal_agent.flows.request import Build, Exchange, signed
 from papaver.personal_agent.live import LiveSession
-from papaver.personal_agent.outbox import clear, message_of, pending, put
+from papaver.personal_agent.outbox import clear, is_waiting, message_of, pending, put
 from papaver.personal_agent.records import CONVERSATION, ConversationRow, OutboxRow, read_row, row_key, write_row
 from papaver.ports.system import FetchFailed, FetchFault
 from papaver.protocol.conversation.model import Message, Responder, Status
@@ -98,7 +98,8 @@ def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING) -> Flow
 def deliver_pending(live: LiveSession, busy: frozenset[str] = frozenset()) -> Flow[tuple[Delivered, ...]]:
     """Send what an earlier process left in the outbox for this User and Company, but for the `busy` message IDs.
 
-    What the Company refuses is dropped: it was not accepted, and whoever wrote it is gone.
+    What the Company refuses is dropped: it was not accepted, and whoever wrote it is gone. An error after which a
+    message may have been accepted ends the sending, so that no later one overtakes it.
     """
     opened = yield from live.opened()
     delivered: list[Delivered] = []
@@ -108,7 +109,8 @@ def deliver_pending(live: LiveSession, busy: frozenset[str] = frozenset()) -> Fl
         try:
             delivered.append((yield from deliver(live, row)))
         except (Refused, SignInNeeded):
-            continue
+            if (yield from is_waiting(row)):
+                raise
     return tuple(delivered)
 
 
