@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from papaver.protocol.conversation import record
-from papaver.protocol.conversation.change import Change, Keys, Loaded, ReplayKey, Slice
+from papaver.protocol.conversation.change import Change, Keys, Loaded, Slice
 from papaver.protocol.conversation.model import Event, Status
 from papaver.protocol.conversation.state import Head, Lease, Receipt
 from papaver.protocol.terms import ClientId, ConversationId, SessionId
@@ -16,6 +16,7 @@ from papaver.stores.crash import Step
 from papaver.stores.notify import RegisteredWatch
 from papaver.stores.sqlite.database import Database, snapshot
 from papaver.stores.sqlite.forms import digest, read_receipt
+from papaver.stores.sqlite.replays import Replays
 from papaver.stores.sqlite.sessions import load_session
 from papaver.stores.sqlite.turns import SqliteTurns
 from papaver.stores.sqlite.writer import Transaction, savepoint
@@ -27,7 +28,6 @@ R = TypeVar("R")
 DAY = 86_400
 NEAR_EVENTS = 256
 """Up to so many events are read on the loop's own thread: decoding them costs more than finding them."""
-REPLAYS_PRUNED_EVERY = 256
 
 _LOAD = "SELECT head, closed, changed_day, due_since, token, holder FROM conversations WHERE company = ? AND id = ?"
 
@@ -69,7 +69,7 @@ class SqliteLog(SqliteTurns):
 
     def __init__(self, database: Database, company: int) -> None:
         super().__init__(database, company)
-        self._replays_since_pruned = 0
+        self._replays = Replays(company)
 
     async def apply(self, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
         step: Step | None = None
@@ -82,7 +82,7 @@ class SqliteLog(SqliteTurns):
     def _apply(self, transaction: Transaction, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
         connection = transaction.connection
         stored: dict[ConversationId, _Stored] = {}
-        loaded = self._load(connection, keys, stored)
+        loaded = self._load(transaction, keys, stored)
         # What `decide` raises leaves the replay key and nothing else: nothing else is written before it.
         change = decide(loaded)
         check_change(change, keys, loaded, lambda id: stored[id].head.last_seq if id in stored else None)
@@ -93,11 +93,12 @@ class SqliteLog(SqliteTurns):
             transaction.topics.add((self._company, head.id))
         if makes_due(change, keys.lease):
             transaction.topics.add((self._company, ""))
-        if self._replays_since_pruned >= REPLAYS_PRUNED_EVERY and change.heads:
-            self._prune_replays(connection, now=seconds(change.heads[0]))
+        if change.heads:
+            self._replays.prune(connection, seconds(change.heads[0]))
         return change.result
 
-    def _load(self, connection: sqlite3.Connection, keys: Keys, stored: dict[ConversationId, _Stored]) -> Loaded:
+    def _load(self, transaction: Transaction, keys: Keys, stored: dict[ConversationId, _Stored]) -> Loaded:
+        connection = transaction.connection
         conversation = keys.conversation
         receipt = None if keys.receipt is None else self._receipt(connection, keys.receipt)
         if conversation is None and receipt is not None:
@@ -110,7 +111,7 @@ class SqliteLog(SqliteTurns):
             head=stored[conversation].head if conversation is not None and conversation in stored else None,
             parent=stored[keys.parent].head if keys.parent is not None and keys.parent in stored else None,
             receipt=receipt,
-            replayed=keys.replay is not None and self._replayed(connection, keys.replay),
+            replayed=keys.replay is not None and self._replays.replayed(transaction, keys.replay),
             session=None if keys.session is None else load_session(connection, self._company, *keys.session),
             lease_lost=keys.lease is not None and _lost(keys.lease, stored.get(keys.lease.conversation_id)),
         )
@@ -122,25 +123,6 @@ class SqliteLog(SqliteTurns):
             (self._company, digest(*key)),
         ).fetchone()
         return None if row is None else read_receipt(row)
-
-    def _replayed(self, connection: sqlite3.Connection, replay: ReplayKey) -> bool:
-        self._replays_since_pruned += 1
-        return (
-            connection.execute(
-                "INSERT OR IGNORE INTO replays (company, key, until) VALUES (?, ?, ?)",
-                (self._company, digest(replay.client_id, replay.jti), replay.until),
-            ).rowcount
-            == 0
-        )
-
-    def _prune_replays(self, connection: sqlite3.Connection, *, now: float) -> None:
-        """A few more than came since the last time, so that none stays for ever and none has to wait long for it."""
-        connection.execute(
-            "DELETE FROM replays WHERE company = ? AND key IN"
-            " (SELECT key FROM replays WHERE company = ? AND until < ? ORDER BY until LIMIT ?)",
-            (self._company, self._company, now, self._replays_since_pruned * 2),
-        )
-        self._replays_since_pruned = 0
 
     def _write(
         self, connection: sqlite3.Connection, keys: Keys, change: Change[R], stored: dict[ConversationId, _Stored]

@@ -65,22 +65,29 @@ class SqliteSessions:
 
     async def end_user(self, client_id: ClientId, user_id: UserId, at: float) -> int:
         return await self._write(
-            "UPDATE sessions SET ended_at = ? WHERE company = ? AND client_id = ? AND user_id = ? AND ended_at IS NULL",
+            "UPDATE sessions INDEXED BY sessions_of_user SET ended_at = ?"
+            " WHERE company = ? AND client_id = ? AND user_id = ? AND ended_at IS NULL",
             (at, self._company, client_id, user_id),
         )
 
     async def sweep(self, *, forget_before: float, ended_before: float) -> int:
-        swept, key = 0, "company, client_id, sid"
+        swept = 0
         for old, before in (("ended_at IS NULL AND seen_at < ?", forget_before), ("ended_at < ?", ended_before)):
             deleted = SWEPT_AT_ONCE
             while deleted == SWEPT_AT_ONCE:
-                deleted = await self._write(
-                    f"DELETE FROM sessions WHERE ({key}) IN"
-                    f" (SELECT {key} FROM sessions WHERE company = ? AND {old} LIMIT {SWEPT_AT_ONCE})",
-                    (self._company, before),
+                deleted = await self._database.writer.run(
+                    lambda transaction, old=old, before=before: self._sweep(transaction.connection, old, before)
                 )
                 swept += deleted
         return swept
+
+    def _sweep(self, connection: sqlite3.Connection, old: str, before: float) -> int:
+        keys = connection.execute(
+            f"SELECT company, client_id, sid FROM sessions WHERE company = ? AND {old} LIMIT {SWEPT_AT_ONCE}",
+            (self._company, before),
+        ).fetchall()
+        connection.executemany("DELETE FROM sessions WHERE company = ? AND client_id = ? AND sid = ?", keys)
+        return len(keys)
 
     async def _write(self, statement: str, values: tuple[object, ...]) -> int:
         """How many rows that touched."""

@@ -17,9 +17,9 @@ __all__ = ["SqliteTurns", "dead_holders"]
 
 
 def dead_holders(connection: sqlite3.Connection, company: int, database: Database) -> tuple[str, ...]:
-    """Holders of due turns that do not live any more."""
+    """Holders of turns that do not live any more."""
     rows = connection.execute(
-        "SELECT DISTINCT holder FROM conversations WHERE company = ? AND due_since IS NOT NULL AND holder IS NOT NULL",
+        "SELECT DISTINCT holder FROM conversations WHERE company = ? AND holder IS NOT NULL",
         (company,),
     )
     return tuple(holder for (holder,) in rows if not database.holders.lives(holder))
@@ -149,4 +149,4 @@ class SqliteTurns:
             ).fetchone()
             return count, now if oldest is None else oldest
 
-        return self._database.readers.near(query)
+        return await self._database.readers.far(query)

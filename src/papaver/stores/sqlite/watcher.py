@@ -118,9 +118,7 @@ class Watcher:
 
     def _deaths(self, connection: sqlite3.Connection) -> None:
         """A dead process wakes nobody: its turns are announced for it."""
-        holders = connection.execute(
-            "SELECT DISTINCT holder FROM conversations WHERE due_since IS NOT NULL AND holder IS NOT NULL"
-        )
+        holders = connection.execute("SELECT DISTINCT holder FROM conversations WHERE holder IS NOT NULL")
         if any(not self._holders.lives(holder) for (holder,) in holders):
             self._registry.wake_turns()
 

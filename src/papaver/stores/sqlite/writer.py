@@ -32,10 +32,11 @@ CHECKPOINT_AFTER = 4000
 
 @dataclass(slots=True)
 class Transaction:
-    """One group commit as its operations see it. `topics`: who is woken once it is durable."""
+    """One group commit as its operations see it. `topics`: who is woken once it is durable (`committed`)."""
 
     connection: sqlite3.Connection
     topics: set[Topic] = field(default_factory=set[Topic])
+    committed: bool = False
 
 
 @contextmanager
@@ -209,6 +210,7 @@ class Writer:
         if crash.WATCHED:
             _pass(jobs, "before-commit")
         connection.execute("COMMIT")
+        transaction.committed = True
         if crash.WATCHED:
             _pass(jobs, "after-commit")
 

@@ -38,6 +38,7 @@ CREATE TABLE conversations (
     PRIMARY KEY (company, id)
 ) WITHOUT ROWID;
 CREATE INDEX conversations_idle ON conversations (company, changed_day) WHERE closed = 0;
+CREATE INDEX conversations_held ON conversations (company, holder) WHERE holder IS NOT NULL;
 CREATE INDEX conversations_due ON conversations (company, due_since, holder, until) WHERE due_since IS NOT NULL;
 
 CREATE TABLE events (
@@ -60,14 +61,14 @@ CREATE TABLE receipts (
     PRIMARY KEY (company, key)
 ) WITHOUT ROWID;
 
--- key: a digest of (client, jti).
+-- A log: each process reads on before it writes. key: a digest of (client, jti).
 CREATE TABLE replays (
     company INTEGER NOT NULL,
+    n       INTEGER NOT NULL,
     key     BLOB NOT NULL,
     until   REAL NOT NULL,
-    PRIMARY KEY (company, key)
+    PRIMARY KEY (company, n)
 ) WITHOUT ROWID;
-CREATE INDEX replays_by_age ON replays (company, until);
 
 CREATE TABLE journal (
     company      INTEGER NOT NULL,

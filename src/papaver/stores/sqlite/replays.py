@@ -1,0 +1,77 @@
+"""Replay keys of one Company (5.3; readings 49): a log on the disk that every process reads on, and a set in memory.
+
+A table looked up by key would cost each message a page of its own, written and deleted again. The log costs a part of a
+page; who writes has the file lock, and therefore has read all that other processes wrote.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from papaver.protocol.conversation.change import ReplayKey
+from papaver.stores.sqlite.forms import digest
+from papaver.stores.sqlite.writer import Transaction
+
+__all__ = ["Replays"]
+
+PRUNED_EVERY = 256
+
+
+class Replays:
+    """Used on the writer's thread alone."""
+
+    __slots__ = ("_company", "_known", "_newest", "_since_pruned", "_transaction")
+
+    def __init__(self, company: int) -> None:
+        self._company = company
+        self._known: dict[bytes, float] = {}
+        self._newest = 0
+        self._since_pruned = 0
+        self._transaction: Transaction | None = None
+
+    def replayed(self, transaction: Transaction, replay: ReplayKey) -> bool:
+        """Whether this key was there already; otherwise it is from now on."""
+        if transaction is not self._transaction:
+            self._read_on(transaction)
+        key = digest(replay.client_id, replay.jti)
+        if key in self._known:
+            return True
+        transaction.connection.execute(
+            "INSERT INTO replays (company, n, key, until) VALUES (?, ?, ?, ?)",
+            (self._company, self._newest + 1, key, replay.until),
+        )
+        self._newest += 1
+        self._known[key] = replay.until
+        self._since_pruned += 1
+        return False
+
+    def _read_on(self, transaction: Transaction) -> None:
+        """Learn what other processes have written since our last group commit, or all of it when that one failed."""
+        if self._transaction is not None and not self._transaction.committed:
+            self._known.clear()
+            self._newest = 0
+        rows = transaction.connection.execute(
+            "SELECT n, key, until FROM replays WHERE company = ? AND n > ? ORDER BY n", (self._company, self._newest)
+        )
+        for self._newest, key, until in rows:
+            self._known[key] = until
+        self._transaction = transaction
+
+    def prune(self, connection: sqlite3.Connection, now: float) -> None:
+        """Now and then forget the oldest ones, as far as they are over. `now`: seconds since the epoch."""
+        if self._since_pruned < PRUNED_EVERY:
+            return
+        self._since_pruned = 0
+        over: list[bytes] = []
+        for key, until in self._known.items():
+            if until >= now:
+                break
+            over.append(key)
+        for key in over:
+            del self._known[key]
+        # The newest one always stays: numbers are never given twice.
+        connection.execute(
+            "DELETE FROM replays WHERE company = ? AND n <"
+            " (SELECT n FROM replays WHERE company = ? AND until >= ? ORDER BY n LIMIT 1)",
+            (self._company, self._company, now),
+        )
