@@ -84,6 +84,7 @@ def test_typ_is_exact(typ: object) -> None:
     checks.check_typ({"typ": "poppy-session+jwt"}, "poppy-session+jwt")
 
 
+@pytest.mark.requirement("5.2-13", "5.2-19")
 @pytest.mark.parametrize("name", ["iss", "aud", "sid", "sub", "htm", "htu", "iat", "jti"])
 def test_each_required_claim_is_named_when_it_lacks(name: str) -> None:
     """Absent and empty are the same; the sentence names the claim."""
@@ -93,6 +94,7 @@ def test_each_required_claim_is_named_when_it_lacks(name: str) -> None:
     checks.check_claims_present(CLAIMS, EXPECTED)
 
 
+@pytest.mark.requirement("5.2-12")
 @pytest.mark.parametrize("sid", ["a.b", "a/b", "a b", "a+b", "a=", "é", "a\n", "", "s" * 257])
 def test_sid_has_the_alphabet_and_length_of_a_conversation_id(sid: str) -> None:
     """1 to 256 base64url characters (readings 47)."""
@@ -117,6 +119,7 @@ def test_aud_is_the_company_character_for_character(aud: str) -> None:
     checks.check_aud(CLAIMS, EXPECTED)
 
 
+@pytest.mark.requirement("5.2-15", "5.3-06")
 @pytest.mark.parametrize("htm", ["POST", "get", "GET ", ""])
 def test_htm_is_the_method(htm: str) -> None:
     """Methods have a letter case."""
