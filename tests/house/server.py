@@ -75,12 +75,13 @@ class Server:
         self.process.stdin.write(f"{line}\n".encode())
 
     async def begin(self) -> None:
-        """Let a loaded process open its store and serve."""
+        """Let it open its store and serve."""
         self.tell("start")
         self.port = int(await self.hears("ready"))
 
     def signal(self, number: signal.Signals) -> None:
-        self.process.send_signal(number)
+        # Not by `Process.send_signal`: it polls first, and may so take the exit code away from who waits for it.
+        os.kill(self.process.pid, number)
 
     async def ended(self) -> int:
         """Its exit code, once it has ended and all that it said was read."""
@@ -183,10 +184,10 @@ class House:
     def caller(self, user: str = "usr_dana") -> Caller:
         return Caller(self.keys, user)
 
-    async def load(
+    async def spawn(
         self, *, environment: Mapping[str, str] | None = None, dies_after: str = "", **limits: int
     ) -> Server:
-        """A process that has loaded everything and waits for `begin`."""
+        """A process that will have loaded everything and then waits for `begin`."""
         documents = self.folder / "documents.json"
         if not documents.exists():
             documents.write_text(json.dumps({url: body.decode() for url, body in self.keys.documents().items()}))
@@ -203,14 +204,13 @@ class House:
         )
         server = Server(process)
         self.servers.append(server)
-        await server.hears("loaded")
         return server
 
     async def serve(
         self, *, environment: Mapping[str, str] | None = None, dies_after: str = "", **limits: int
     ) -> Server:
         """A process that serves."""
-        server = await self.load(environment=environment, dies_after=dies_after, **limits)
+        server = await self.spawn(environment=environment, dies_after=dies_after, **limits)
         await server.begin()
         return server
 
