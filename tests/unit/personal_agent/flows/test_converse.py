@@ -305,8 +305,8 @@ def test_an_answer_about_another_conversation_is_none() -> None:
     world = World()
     live = world.live()
     conversation = start(world, live)
-    other = {"conversation_id": "cnv_9", "status": "idle", "responder": "agent"}
-    page = {**other, "events": [], "cursor": None, "has_more": False}
+    other: dict[str, object] = {"conversation_id": "cnv_9", "status": "idle", "responder": "agent"}
+    page: dict[str, object] = {**other, "events": (), "cursor": None, "has_more": False}
     for status, body, flow in (
         (200, page, lambda: read(live, conversation, Wanted())),
         (202, other, lambda: sent(live, message(world), conversation)),

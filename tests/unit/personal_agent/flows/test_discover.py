@@ -202,7 +202,7 @@ class TestVersions:
 
     url = f"https://{DOMAIN}/poppy/newer.json"
 
-    def world(self, **members: object) -> World:
+    def world(self, **members: Any) -> World:
         """`poppy.json` is ours; the newer version, with another endpoint, has a document of its own."""
         world = World()
         world.dialects = {V: DIALECTS[V], NEWER: replace(DIALECTS[V], version=NEWER)}

@@ -249,8 +249,8 @@ def test_b25_other_refusals_are_final(date: str | None) -> None:
     """Without a `Date`, with one near ours, or one that no clock can be off by, the Session is not sent again."""
     world = World()
     named = {"near": write_http_date(world.clock.now() + 60), "far": write_http_date(world.clock.now() + 90_000)}
-    headers = {} if date is None else {"Date": named.get(date, date)}
-    assert codes(world, error("invalid_session", **headers), OK) == (400, 1)
+    told = Headers([] if date is None else [("Date", named.get(date, date))])
+    assert codes(world, replace(error("invalid_session"), headers=told), OK) == (400, 1)
 
 
 def test_b25_the_correction_is_tried_once() -> None:
