@@ -1,0 +1,102 @@
+"""The server process of the server figures: a trivial JSON POST, and on request a Company in front of it.
+
+Both arms are uvicorn with uvloop and httptools. The Company is mounted as an ASGI app, `running(company)`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import uvicorn
+from papaver.adapters.asgi import CompanyEndpoint
+from papaver.adapters.running import running
+from papaver.company import Company, CompanyLimits, Turn
+from papaver.stores.sqlite import SqliteStore
+from papaver.testing.company import Documents
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from bench.agent import DOMAIN
+
+__all__: list[str] = []
+
+HIGH = 10**9
+# Every check is on and every rate is counted; the limits are too high to bite.
+LIMITS = CompanyLimits(requests_per_client=HIGH, requests_per_user=HIGH, requests_per_address=HIGH, held_per_user=HIGH)
+
+
+async def trivial(request: Request) -> JSONResponse:
+    body = await request.json()
+    return JSONResponse({"conversation_id": body["message"]["id"], "status": "working", "responder": "agent"}, 202)
+
+
+def company_of(store: Path, victim: Path | None) -> Company:
+    """An echoing Company. A turn that reads `die` kills this process, once: when the file `victim` is there."""
+    company = Company(
+        domain=DOMAIN, name="Bench", base_url=f"https://{DOMAIN}/poppy", store=SqliteStore(store), limits=LIMITS
+    )
+
+    @company.conversation
+    async def echo(turn: Turn) -> str:
+        if victim is not None and turn.text == "die" and victim.exists():
+            victim.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f"You said: {turn.text}"
+
+    return company
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--core", type=int, required=True)
+    parser.add_argument("--store", type=Path, help="run a Company on this file")
+    parser.add_argument("--documents", type=Path, help="JSON: what its client publishes")
+    parser.add_argument("--no-turns", action="store_true")
+    parser.add_argument("--victim", type=Path)
+    options = parser.parse_args()
+    os.sched_setaffinity(0, {options.core})
+    routes = [Route("/trivial", trivial, methods=["POST"])]
+    if options.store is None:
+        serve(uvicorn.Config(Starlette(routes=routes)))
+        return
+    company = company_of(options.store, options.victim)
+    published = Documents()
+    published.bodies = {url: body.encode() for url, body in json.loads(options.documents.read_text()).items()}
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with running(company, fetcher=published, turns=not options.no_turns):
+            yield
+
+    serve(uvicorn.Config(CompanyEndpoint(company, otherwise=Starlette(routes=routes, lifespan=lifespan))))
+
+
+def serve(config: uvicorn.Config) -> None:
+    config.port, config.access_log, config.backlog = 0, False, 4096
+    config.log_level = "warning"
+    config.configure_logging()
+    server = uvicorn.Server(config)
+
+    async def run() -> None:
+        serving = asyncio.ensure_future(server.serve())
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.01)
+        if server.started:
+            print("port", server.servers[0].sockets[0].getsockname()[1], flush=True)
+        await serving
+
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(run())
+
+
+if __name__ == "__main__":
+    main()
