@@ -24,9 +24,7 @@ ENTRIES: Final = {
     "company": Entry("papaver.cli.company:company", "Set up, check and run a Company.", COMPANY),
     "demo": Entry("papaver.cli.demo:demo", "The main job, end to end, on this machine.", BOTH),
     "inspect": Entry("papaver.cli.inspect:inspect", "Decode a JWT, and say what was not verified.", BOTH),
-    "requirements": Entry(
-        "papaver.cli.requirements:requirements", "What the protocol requires, row by row.", BOTH
-    ),
+    "requirements": Entry("papaver.cli.requirements:requirements", "What the protocol requires, row by row.", BOTH),
 }
 
 

@@ -1,0 +1,1 @@
+"""The main job on one machine: a shop, a Personal Agent, and the steps between them, each verified."""

@@ -1,0 +1,256 @@
+"""The numbered journey: what the demo does, says and verifies. What cannot be verified ends it with what differed."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from papaver.demo.authority import Authority
+from papaver.demo.outcome import DemoFailed, check
+from papaver.demo.outfitter.database import Shop
+from papaver.demo.processes import AgentProcess, Child, run_once
+from papaver.demo.shop import Question, ShopRows, says_none
+
+__all__ = ["CLIENT_ID", "DOMAIN", "Journey", "journey"]
+
+DOMAIN: Final = "shop.example"
+BASE_URL: Final = f"https://{DOMAIN}/poppy"
+AGENT_HOST: Final = "agent.example"
+CLIENT_ID: Final = f"https://{AGENT_HOST}/agent.json"
+APP: Final = "papaver.demo.outfitter.app:build"
+
+Say = Callable[[str], None]
+
+
+@contextmanager
+def journey(seed: int, say: Say) -> Generator[Journey]:
+    """A journey in a folder of its own. However it ends, its processes are ended and the folder is gone."""
+    folder = Path(tempfile.mkdtemp(prefix="papaver-demo-"))
+    trip = Journey(seed, say, folder)
+    try:
+        yield trip
+    finally:
+        trip.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class Journey:
+    """`run` makes every step. Raises DemoFailed. Afterwards both processes still run, until `end`."""
+
+    seed: int
+    say: Say
+    folder: Path
+    _number: int = 0
+    _children: list[Child] = field(default_factory=list[Child])
+    _heard: list[list[str]] = field(default_factory=list[list[str]])
+
+    def run(self) -> None:
+        """Every step, in order."""
+        self.say(f"papaver demo, seed {self.seed}: a shop and a Personal Agent, two processes on this machine.")
+        self._start()
+        self._discover()
+        first = self._rows.order_question()
+        conversation = self._session(first)
+        article = self._rows.article_question()
+        self._ask(article)
+        self._ask(self._rows.policy_question())
+        self._changed(article)
+        self._retried(self._rows.order_question())
+        self._killed(self._rows.order_question(), conversation)
+        self._closed()
+        self.say(f"\nAll {self._number} steps were verified.")
+
+    def end(self) -> None:
+        """End the processes."""
+        while self._children:
+            self._children.pop().end()
+
+    # ── the steps ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _start(self) -> None:
+        self._step("Start a shop and a Personal Agent")
+        self._authority = Authority(self.folder)
+        self._shop, self._gate = self.folder / "shop.db", self.folder / "gate"
+        Shop(self._shop).fill(self.seed)
+        self._rows = ShopRows(self._shop, self.seed)
+        self.home = self.folder / "home"
+        run_once(["init", CLIENT_ID, "--name", "Dana's agent", "--home", str(self.home)])
+        cert, key = self._authority.issue(AGENT_HOST)
+        agent_options = [
+            "--name",
+            "Dana's agent",
+            "--home",
+            str(self.home),
+            "--tls-cert",
+            str(cert),
+            "--tls-key",
+            str(key),
+        ]
+        command = ["papaver.demo.agent", CLIENT_ID, *agent_options]
+        self._agent = AgentProcess("Personal Agent", command, self.folder / "agent.log")
+        self._children.append(self._agent)
+        self._agent_at = f"{AGENT_HOST}:443=127.0.0.1:{self._agent.hear()['port']}"
+        self._certificate = self._authority.issue(DOMAIN)
+        self._company = self._serve(0)
+        self._agent.tell(resolve=[self.company_at], ca_file=str(self.ca_file))
+        self._show(f"the Company {DOMAIN}, process {self._company.pid}, its database {self._shop}")
+        self._show(f"the Personal Agent {CLIENT_ID}, process {self._agent.pid}")
+
+    def _serve(self, port: int) -> Child:
+        cert, key = self._certificate
+        command = ["papaver.cli", "company", "serve", APP, "--json", "--port", str(port)]
+        child = Child(
+            "Company",
+            [*command, "--tls-cert", str(cert), "--tls-key", str(key)],
+            self.folder / "company.log",
+            **self.company_environment,
+        )
+        self._children.append(child)
+        self._port = int(child.hear()["listening"].rpartition(":")[2])
+        return child
+
+    def _discover(self) -> None:
+        self._step(f"Discover {DOMAIN}")
+        found = self._agent.do("discover", domain=DOMAIN)
+        check("the Company's identifier is its domain's URL (3.2)", f"https://{DOMAIN}", found["identifier"])
+        check("every check of section 3 passed", [], [one for one in found["checks"] if not one["ok"]])
+        self._show(f"{found['name']}, {found['identifier']}, version {found['version']}")
+        self._show(f"{len(found['checks'])} checks passed, from {found['checks'][0]['rule']} on")
+
+    def _session(self, question: Question) -> str:
+        self._step("Open a Session, and ask the first question")
+        self._agent.do("open")
+        answer = self._agent.do("ask", text=question.text)
+        self._answered(question, answer)
+        check("the Company knows the Session, and its User ID", [answer["user_id"]], self._users_of(answer["sid"]))
+        self._show(f"Session {answer['sid']} of the User ID {answer['user_id']} is in the Company's store")
+        return str(answer["conversation_id"])
+
+    def _ask(self, question: Question) -> None:
+        self._step("Ask about another row, drawn at random")
+        self._answered(question, self._agent.do("say", text=question.text))
+
+    def _changed(self, question: Question) -> None:
+        self._step("Change that article in the shop's database, and ask the same again")
+        before = self._rows.truth(question)
+        self._rows.restock(question)
+        answer = self._agent.do("say", text=question.text)
+        self._answered(question, answer)
+        check("the answer says nothing of before", True, says_none(answer["replies"][0], before))
+        self._show(f"it was {', '.join(before)} before the UPDATE")
+
+    def _retried(self, question: Question) -> None:
+        self._step("Send a message twice with one id, as after a lost answer")
+        answer = self._agent.do("say_twice", text=question.text)
+        self._answered(question, answer)
+        self._once(answer["message_id"])
+        self._show(f"message {answer['message_id']} was sent twice, recorded once and answered once")
+
+    def _killed(self, question: Question, conversation: str) -> None:
+        self._step("Kill the Company while it works on an answer, start it again, and resume")
+        reached = self._gate.with_suffix(".reached")
+        self._gate.touch()
+        message = self._agent.do("say_only", text=question.text)["message_id"]
+        self._wait_for(reached)
+        check("the handler runs in the Company's process", str(self._company.pid), reached.read_text(encoding="ascii"))
+        status = self._company.kill()
+        self._children.remove(self._company)
+        self._show(f"SIGKILL to process {self._company.pid} inside its handler; it ended with {status}")
+        self._gate.unlink()
+        self._company = self._serve(self._port)
+        self._show(f"started again as process {self._company.pid}")
+        answer = self._agent.do("resume", conversation_id=conversation)
+        self._answered(question, answer)
+        self._once(message)
+        self._show("the message was recorded once and answered once, in another Session")
+
+    def _closed(self) -> None:
+        self._step("Close the conversation")
+        closed = self._agent.do("close")
+        check("the conversation is closed", "closed", closed["status"])
+        check("a further message is refused (8.13)", "conversation_closed", closed["afterwards"])
+        self._show("closed; a further message was refused with conversation_closed")
+        again = self._agent.do("read_again")["messages"]
+        check("a second reading from the beginning finds the same messages", self._heard, again)
+        self._show(f"read again from its beginning: the same {len(again)} messages, each once")
+
+    # ── what they share ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _step(self, title: str) -> None:
+        self._number += 1
+        self.say(f"\n{self._number}. {title}")
+
+    def _show(self, text: str) -> None:
+        self.say(f"   {text}")
+
+    def _answered(self, question: Question, answer: dict[str, Any]) -> None:
+        """Exactly one new answer, and a true one."""
+        self._heard += answer["messages"]
+        check("there is one answer", 1, len(answer["replies"]))
+        check("the Company is idle", "idle", answer["status"])
+        reply = answer["replies"][0]
+        self._show(f"> {question.text}")
+        self._show(f"< {reply}")
+        truth = self._rows.check_true(question, reply)
+        self._show(f"{_as_typed(question)}\n     says {' | '.join(truth)}, and so does the answer")
+
+    def _once(self, message: str) -> None:
+        """The message is in the conversation once, with one answer after it, in all that was ever read."""
+        places = [place for place, (_, one, _) in enumerate(self._heard) if one == message]
+        check("the message was recorded once", 1, len(places))
+        check("and answered once", ["company"], [role for role, _, _ in self._heard[places[0] + 1 :]])
+
+    def _users_of(self, sid: str) -> list[str]:
+        store = f"file:{self._store}?mode=ro"
+        with closing(sqlite3.connect(store, uri=True, timeout=10)) as connection:
+            rows = connection.execute("SELECT user_id FROM sessions WHERE sid = ? AND ended_at IS NULL", (sid,))
+            return [str(user) for (user,) in rows]
+
+    def _wait_for(self, path: Path, seconds: float = 30.0) -> None:
+        until = time.monotonic() + seconds
+        while not (path.exists() and path.read_text(encoding="ascii")):
+            if time.monotonic() > until:
+                raise DemoFailed("the handler did not begin", self._company.errors())
+            time.sleep(0.02)
+
+    @property
+    def _store(self) -> Path:
+        return self.folder / "poppy.db"
+
+    @property
+    def ca_file(self) -> Path:
+        return self._authority.ca_file
+
+    @property
+    def company_at(self) -> str:
+        """Where the Company really is, as `--resolve` takes it."""
+        return f"{DOMAIN}:443=127.0.0.1:{self._port}"
+
+    @property
+    def company_environment(self) -> dict[str, str]:
+        """What the shop reads; `papaver company clients` and its like need the same."""
+        return {
+            "OUTFITTER_DOMAIN": DOMAIN,
+            "OUTFITTER_BASE_URL": BASE_URL,
+            "OUTFITTER_SHOP": str(self._shop),
+            "OUTFITTER_STORE": str(self._store),
+            "OUTFITTER_GATE": str(self._gate),
+            "PAPAVER_RESOLVE": self._agent_at,
+            "PAPAVER_CA_FILE": str(self.ca_file),
+        }
+
+
+def _as_typed(question: Question) -> str:
+    """The SQL with its values in place, to be pasted into any SQLite shell."""
+    sql = question.sql
+    for value in question.values:
+        sql = sql.replace("?", str(value) if isinstance(value, int) else f"'{value}'", 1)
+    return sql
