@@ -200,9 +200,17 @@ async def test_rows_cannot_be_exchanged_or_changed_on_the_disk(tmp_path: Path) -
         assert await vault.load("session", "b") == b"2"
 
 
-def test_a_key_is_never_pickled() -> None:
-    """Nor shown."""
-    sealing = Sealing(KEY)
+@pytest.mark.parametrize("secretive", [Sealing(KEY), MemoryVault(), SqliteVault("vault.db", KEY)])
+def test_a_vault_is_never_pickled(secretive: object) -> None:
+    """Nor is its key shown."""
     with pytest.raises(TypeError):
-        pickle.dumps(sealing)
-    assert KEY.hex() not in repr(sealing)
+        pickle.dumps(secretive)
+    assert KEY.hex() not in repr(secretive)
+
+
+async def test_a_vault_is_opened_once(tmp_path: Path) -> None:
+    """A second `open` is a mistake that harms nothing."""
+    async with opened_vault(lambda: SqliteVault(tmp_path / "vault.db")) as vault:
+        with pytest.raises(StoreFailed, check=lambda fault: "open already" in fault.detail):
+            await vault.open()
+        assert await vault.rows("session") == ()

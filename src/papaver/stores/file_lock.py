@@ -31,6 +31,13 @@ if sys.platform == "win32":  # pragma: no cover - another platform's half
         os.lseek(descriptor, 0, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 
+    def _remove(descriptor: int, path: Path) -> None:
+        os.close(descriptor)
+        try:
+            path.unlink(missing_ok=True)
+        except PermissionError:
+            return  # its next holder has it open already
+
 else:
     import fcntl
 
@@ -43,6 +50,10 @@ else:
 
     def _give_back(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def _remove(descriptor: int, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
 
 
 class FileLock:
@@ -78,6 +89,10 @@ class FileLock:
     def close(self) -> None:
         """Also gives it back."""
         os.close(self._descriptor)
+
+    def remove(self) -> None:
+        """Delete the file and close; for a lock that is held. Whoever waits for it has to ask `is_at_path`."""
+        _remove(self._descriptor, self.path)
 
     @contextmanager
     def held(self) -> Generator[None]:

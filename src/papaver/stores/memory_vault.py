@@ -19,6 +19,9 @@ class MemoryVault:
         self._locks: dict[str, asyncio.Lock] = {}
         self._is_open = False
 
+    def __reduce__(self) -> str:
+        raise TypeError("a vault is not pickled")
+
     def __repr__(self) -> str:
         return f"<MemoryVault with {len(self._rows)} rows>"
 

@@ -16,7 +16,9 @@ NETWORK = frozenset(
 )
 """File systems of several hosts: SQLite's WAL needs shared memory, and a lease needs to see whether a process lives."""
 BUSY_SECONDS = 10.0
-"""How long to wait for a program that ignores our file lock, such as the sqlite3 shell."""
+"""How long the writer waits for a program that ignores our file lock, such as the sqlite3 shell."""
+READER_BUSY_SECONDS = 1.0
+"""Readers wait only while another process repairs the log after a crash; some of them do so on the event loop."""
 CACHE_KIB = 32 * 1024
 
 
@@ -39,12 +41,12 @@ def check_local(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None
 
 def _file_system(path: Path, mounts: Path) -> str | None:
     """What mount(8) calls the file system under this path; None where that cannot be told."""
-    device = path.stat().st_dev
-    number = f"{os.major(device)}:{os.minor(device)}"
     try:
         lines = mounts.read_text("utf-8", "replace").splitlines()
     except OSError:
         return None
+    device = path.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
     for line in lines:
         own, _, rest = line.partition(" - ")
         if own.split()[2] == number:
@@ -58,7 +60,7 @@ def connect_writer(path: Path) -> sqlite3.Connection:
     FULL: COMMIT returns when the log is on the disk. Checkpoints are ours to time (never automatic), because SQLite
     before 3.51.3 can corrupt a file in which two connections checkpoint and commit at once.
     """
-    connection = _connect(path)
+    connection = _connect(path, BUSY_SECONDS)
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         connection.close()
@@ -71,16 +73,16 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 
 def connect_reader(path: Path) -> sqlite3.Connection:
     """A connection that reads: never blocked by the writer, and never able to write."""
-    connection = _connect(path)
+    connection = _connect(path, READER_BUSY_SECONDS)
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute("PRAGMA query_only = ON")
     return connection
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
     # One thread at a time uses it, yet not always the one that opened it.
     connection = sqlite3.connect(
-        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        path, timeout=busy_seconds, isolation_level=None, check_same_thread=False, cached_statements=256
     )
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     connection.execute("PRAGMA temp_store = MEMORY")

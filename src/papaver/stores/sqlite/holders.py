@@ -34,8 +34,7 @@ class Holders:
 
     def close(self) -> None:
         if self._own is not None:
-            self._own.path.unlink(missing_ok=True)
-            self._own.close()
+            self._own.remove()
             self._own = None
 
     def lives(self, name: str) -> bool:

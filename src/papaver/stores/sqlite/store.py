@@ -56,6 +56,8 @@ class SqliteStore:
         self._tables: dict[CompanyId, SqliteTables] = {}
 
     async def open(self) -> None:
+        if self._writer.is_open:
+            raise StoreFailed(f"{self._path} is open already")
         await asyncio.to_thread(self._prepare)
         try:
             await self._writer.open()

@@ -44,6 +44,8 @@ class SqliteVault:
 
     async def open(self) -> None:
         """Raises StoreUnusable, and VaultKeyWrong when the key does not open what is there."""
+        if self._writer.is_open:
+            raise StoreFailed(f"{self._path} is open already")
         await asyncio.to_thread(self._prepare)
         try:
             await self._writer.open()
@@ -170,8 +172,7 @@ class SqliteVault:
             try:
                 yield
             finally:
-                path.unlink(missing_ok=True)
-                lock.close()
+                lock.remove()
 
     @property
     def guarded_by(self) -> str:

@@ -83,10 +83,12 @@ class Writer:
         self._ended: asyncio.Future[None] | None = None
         self._unsaved_rows = 0
 
+    @property
+    def is_open(self) -> bool:
+        return self._loop is not None
+
     async def open(self) -> None:
-        """Open the file, migrate it and begin to write. Raises StoreUnusable."""
-        if self._loop is not None:
-            raise StoreFailed(f"{self._path} is open already")
+        """Open the file, migrate it and begin to write; for one that is not open. Raises StoreUnusable."""
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = loop.create_future()
         self._queue = SimpleQueue()
