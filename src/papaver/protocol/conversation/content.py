@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from papaver.protocol.conversation.model import Context, Message, Role
+from papaver.protocol.conversation.model import Author, AuthorType, Context, Message, Role
 from papaver.protocol.errors import InvalidRequest, PayloadTooLarge
 from papaver.protocol.terms import ConversationId, EventId
 from papaver.values import strict_json
 from papaver.values.rules import rule
+from papaver.values.strict_json import JsonError
 
 __all__ = [
     "MAX_TEXT_BYTES",
@@ -105,21 +106,48 @@ def merged_context(before: Context, said: Context | None) -> Context:
 def as_company_message(message: Message) -> Message:
     """The message as the Company's side may say it: role `company`, no context, only known members (8.4).
 
-    Raises InvalidRequest when it says nothing and JsonError when its `data` or `extensions` are not JSON: what cannot
-    be written must not enter the log.
+    Raises InvalidRequest when it says nothing, and JsonError when a member is not of its type or is no JSON that every
+    reader takes: what cannot be read again must not enter the log. `data` and `extensions` come back as plain JSON.
     """
-    said = replace(message, role=Role.COMPANY, context=None, extra={}, author=replace(message.author, extra={}))
+    said = replace(
+        message,
+        role=Role.COMPANY,
+        text=_text(message.text),
+        data=_object(message.data),
+        context=None,
+        extensions=_object(message.extensions),
+        extra={},
+        author=_author(message.author),
+    )
     check_id(said.id)
     check_content(said)
-    _check_json(said.text)
-    _check_json(said.data)
-    _check_json(said.extensions)
     return said
 
 
-def _check_json(value: Mapping[str, object] | str | None) -> None:
-    if value is not None:
-        strict_json.dumps(value)
+def _author(author: Author) -> Author:
+    try:
+        kind = AuthorType(author.type)
+    except ValueError:
+        raise JsonError("an author is an agent or a human", detail=repr(author.type)) from None
+    return Author(kind, _text(author.id), _text(author.name), _text(author.image))
+
+
+def _text(value: object) -> str | None:
+    """`value`, when it is None or text that UTF-8 can say."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise JsonError("a member of a message is not text", detail=type(value).__name__)
+    strict_json.dumps(value)
+    return value
+
+
+def _object(value: object) -> Mapping[str, object] | None:
+    """`value` as a reader will see it: plain JSON, within the depth that is read from others."""
+    if value is None:
+        return None
+    written = strict_json.dumps(value)
+    return strict_json.loads_object(written, max_bytes=len(written))
 
 
 def _applies(name: str, value: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -71,6 +72,7 @@ def test_only_a_message_of_mere_context_needs_no_answer(message: Message, answer
     assert needs_answer(message) is answer
 
 
+@pytest.mark.requirement("papaver-20")
 @pytest.mark.parametrize("text", ["x" * (MAX_TEXT_BYTES + 1), "ä" * (MAX_TEXT_BYTES // 2 + 1)])
 def test_a_text_over_the_limit_is_too_large(text: str) -> None:
     """The limit counts octets of UTF-8."""
@@ -202,16 +204,40 @@ def test_a_company_message_says_something(message: Message) -> None:
     assert refused.value.rule == "message.content"
 
 
+AGENT = AuthorType.AGENT
+
+
+def nested(depth: int) -> dict[str, object]:
+    return {"in": nested(depth - 1)} if depth else {}
+
+
 @pytest.mark.parametrize(
     "message",
     [
         said("m", "a\ud800"),
         said("m", "x", data={"price": float("nan")}),
         said("m", "x", data={"at": object()}),
+        said("m", "x", data={"number": 10**101}),
+        said("m", "x", data=cast(Any, {1: "one", "1": "another one"})),
         said("m", "x", extensions={"links": {"s": {1, 2}}}),
+        said("m", cast(Any, 5)),
+        said("m", "x", data=cast(Any, ["a list"])),
+        said("m", "x", data=cast(Any, "text")),
+        said("m", "x", data=nested(32)),
+        replace(said("m", "x"), author=Author(cast(AuthorType, "robot"))),
+        replace(said("m", "x"), author=Author(AGENT, name="a\ud800")),
+        replace(said("m", "x"), author=Author(AGENT, id=cast(Any, 7))),
     ],
 )
-def test_a_company_message_is_json(message: Message) -> None:
-    """What cannot be written to a reader never enters the log."""
+def test_a_company_message_is_what_a_reader_can_read(message: Message) -> None:
+    """Every member has its type and is JSON of the depth and size of numbers that we read: the log stays readable."""
     with pytest.raises(JsonError):
         as_company_message(message)
+
+
+def test_a_company_message_is_recorded_as_it_will_be_read() -> None:
+    """Tuples are arrays and names are text, from the first reader on."""
+    message = said("m", "x", data=cast(Any, {"sizes": (1, 2), 3: None}))
+    recorded = as_company_message(message)
+    assert recorded.data == {"sizes": [1, 2], "3": None}
+    assert as_company_message(recorded) == recorded
