@@ -67,6 +67,7 @@ async def test_no_credential_follows_a_redirect(site: Site, network: Network, st
     assert site.paths == ["/orders", "/orders"]
 
 
+@pytest.mark.requirement("papaver-09")
 @pytest.mark.parametrize("name", ["Poppy-Session", "Authorization"])
 async def test_a_client_without_destinations_sends_no_credential(site: Site, network: Network, name: str) -> None:
     """The default is that nobody may receive them."""
@@ -97,6 +98,7 @@ async def test_a_client_refuses_private_addresses_and_http(site: Site, network: 
     assert site.paths == ["/orders"]
 
 
+@pytest.mark.requirement("papaver-08")
 async def test_host_and_sni_cannot_be_forged(site: Site, network: Network) -> None:
     """A request says where it goes in one way only."""
     async with open_client(network) as client:

@@ -188,6 +188,7 @@ async def test_a_server_without_tls_is_refused(ca_file: Path) -> None:
     assert (failure.fault, failure.rule) == (FetchFault.REFUSED, "fetch.tls")
 
 
+@pytest.mark.requirement("papaver-05")
 async def test_a_name_that_does_not_exist_is_refused(site: Site, ca_file: Path) -> None:
     """A definite answer (readings 15)."""
     failure = await fails(site.network({}, ca_file), f"{SHOP}/")

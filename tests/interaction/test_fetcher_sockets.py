@@ -234,6 +234,7 @@ async def test_a_document_without_redirects_has_none_followed(site: Site, ca_fil
     assert (failure.fault, failure.rule, site.paths) == (FetchFault.REFUSED, "fetch.redirects", ["/start"])
 
 
+@pytest.mark.requirement("papaver-06")
 async def test_redirects_end_at_the_limit_and_in_a_circle(site: Site, ca_file: Path) -> None:
     """Five hops are followed and the sixth is not; a circle is seen at once."""
     site.put(**{f"h{n}": redirect(f"h{n + 1}") for n in range(6)}, h6=answer(), here=redirect("there"))
@@ -267,6 +268,7 @@ async def test_headers_stay_with_their_origin(site: Site, ca_file: Path) -> None
     assert all(site.fields("accept", hop) == ["application/json"] for hop in range(4))
 
 
+@pytest.mark.requirement("papaver-08")
 @pytest.mark.parametrize("name", ["Host", "Cookie", "Accept-Encoding", "Content-Length", "Connection"])
 async def test_a_caller_cannot_name_the_fetcher_s_own_fields(site: Site, ca_file: Path, name: str) -> None:
     """What says where a request goes, or how its octets are sent, is not a document's matter."""

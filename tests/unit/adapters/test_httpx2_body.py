@@ -48,6 +48,7 @@ def test_a_large_body_unfolds_in_pieces() -> None:
         assert read(" GZip ", [gzip.compress(body)], most) == body
 
 
+@pytest.mark.requirement("papaver-03")
 def test_one_octet_too_many_is_too_many() -> None:
     """After decompression for gzip, as sent for the rest."""
     assert read("gzip", [gzip.compress(bytes(100))], 100) == bytes(100)
@@ -70,6 +71,7 @@ def test_a_broken_gzip_stream_is_refused(chunks: list[bytes]) -> None:
     assert failure("gzip", chunks).rule == "fetch.decodable"
 
 
+@pytest.mark.requirement("papaver-04")
 @pytest.mark.parametrize("coding", ["br", "zstd", "deflate", "compress", "gzip, gzip", "gzip,identity"])
 def test_only_what_was_asked_for_is_decoded(coding: str) -> None:
     """One coding, and that is gzip."""

@@ -101,6 +101,7 @@ async def test_of_two_connections_that_open_one_is_kept(monkeypatch: pytest.Monk
     assert [(line is kept, line.closed) for line in lines.opened] == [(True, False), (False, True)]
 
 
+@pytest.mark.requirement("papaver-07")
 async def test_a_connection_to_somewhere_else_is_closed() -> None:
     """The peer is looked at before the connection is given on."""
     line = Line("10.0.0.1")

@@ -55,6 +55,7 @@ def test_anything_else_is_refused_with_the_form(text: str) -> None:
     assert "HOST:PORT=ADDR:PORT" in str(caught.value)
 
 
+@pytest.mark.requirement("papaver-10")
 @pytest.mark.parametrize("address", ["0.0.0.0", "[::]", "224.0.0.1", "[ff02::1]"])
 def test_an_entry_leads_to_one_host(address: str) -> None:
     """Neither to every interface nor to a group."""

@@ -66,6 +66,7 @@ def test_keys_are_added_in_front_and_removed_by_name(tmp_path: Path) -> None:
     assert KeyFile(file.path).current.kid == new.kid
 
 
+@pytest.mark.requirement("papaver-14")
 @pytest.mark.parametrize("bits", [0o640, 0o604, 0o620, 0o644, 0o666])
 def test_a_file_that_others_can_read_is_refused(tmp_path: Path, bits: int) -> None:
     """With the remedy, and without a change to the file."""

@@ -190,6 +190,7 @@ def test_c44_any_other_redirect_uri_refuses_the_client(uri: str) -> None:
     assert (error.rule, error.code) == ("client.redirect-uris", "invalid_redirect_uri")
 
 
+@pytest.mark.requirement("4.1-06")
 @pytest.mark.parametrize("method", [None, "none", "client_secret_basic", "client_secret_post", "tls_client_auth", ""])
 def test_c44_another_auth_method_is_refused(method: str | None) -> None:
     """Its absence means a shared secret (4.1, RFC 7591)."""

@@ -125,6 +125,7 @@ def test_every_url_of_a_resources_metadata_is_https(document: object) -> None:
     assert caught.value.rule == "oauth.resource-metadata-https"
 
 
+@pytest.mark.requirement("papaver-12")
 @pytest.mark.parametrize(
     "issuer", ["http://a.example", "https://a.example?x", "https://a.example/?", "https://a.example#"]
 )

@@ -51,13 +51,13 @@ def test_locales_are_language_tags(locale: str | None) -> None:
 @pytest.mark.parametrize(
     ("context", "rule"),
     [
-        ({"locale": "en_US"}, "context.locale"),
-        ({"locale": "English please"}, "context.locale"),
-        ({"locale": 5}, "context.locale"),
-        ({"time_zone": "+02:00"}, "context.time-zone"),
-        ({"time_zone": "Los Angeles"}, "context.time-zone"),
-        ({"time_zone": ["Europe/Rome"]}, "context.time-zone"),
-        ({"user_available": "yes"}, "context.user-available"),
+        pytest.param({"locale": "en_US"}, "context.locale", marks=pytest.mark.requirement("8.4-12")),
+        pytest.param({"locale": "English please"}, "context.locale", marks=pytest.mark.requirement("8.4-12")),
+        pytest.param({"locale": 5}, "context.locale", marks=pytest.mark.requirement("8.4-12")),
+        pytest.param({"time_zone": "+02:00"}, "context.time-zone", marks=pytest.mark.requirement("8.4-13")),
+        pytest.param({"time_zone": "Los Angeles"}, "context.time-zone", marks=pytest.mark.requirement("8.4-13")),
+        pytest.param({"time_zone": ["Europe/Rome"]}, "context.time-zone", marks=pytest.mark.requirement("8.4-13")),
+        pytest.param({"user_available": "yes"}, "context.user-available", marks=pytest.mark.requirement("8.4-14")),
     ],
 )
 def test_facts_have_their_format(context: dict[str, Any], rule: str) -> None:

@@ -123,6 +123,7 @@ def test_every_url_is_listed_with_its_pointer() -> None:
     assert dict(company_urls(PLAIN)) == {}
 
 
+@pytest.mark.requirement("papaver-11")
 @pytest.mark.parametrize("domain", ["Example.com", "example.com:443", "https://example.com", "example.com.", "1.2.3.4"])
 def test_a_domain_is_a_bare_lowercase_name(domain: str) -> None:
     """The one form that every side compares (readings 13, 53)."""
@@ -169,24 +170,28 @@ def test_every_published_url_is_https(where: str, url: str) -> None:
     assert refused(documents[where]) == "offer.https"
 
 
+@pytest.mark.requirement("papaver-18")
 @pytest.mark.parametrize("tail", ["/", "?x=1", "?", "#top"])
 def test_an_endpoint_is_bare(tail: str) -> None:
     """Routes are appended to it as it is (readings 44)."""
     assert refused(replace(PLAIN, feedback=f"https://a.example/f{tail}")) == "offer.endpoint-bare"
 
 
+@pytest.mark.requirement("papaver-12")
 @pytest.mark.parametrize("issuer", ["http://auth.example.com", f"{ISSUER}?x=1", f"{ISSUER}#x", "auth"])
 def test_an_issuer_is_an_https_url_without_query_and_fragment(issuer: str) -> None:
     """RFC 8414, section 2."""
     assert refused(PLAIN, issuer) == "offer.issuer"
 
 
+@pytest.mark.requirement("3.2-14")
 @pytest.mark.parametrize("issuer", [None, "https://auth.example.com/", "https://other.example"])
 def test_auth_issuer_names_the_companys_own_issuer(issuer: str | None) -> None:
     """Exactly, and only when there is one (3.1)."""
     assert refused(replace(PLAIN, auth=Auth(issuer=ISSUER)), issuer) == "offer.issuer"
 
 
+@pytest.mark.requirement("3.2-53", "3.2-54")
 @pytest.mark.parametrize(("issuer", "disabled"), [(None, False), (ISSUER, True)])
 def test_signed_in_access_needs_sign_in(issuer: str | None, disabled: bool) -> None:
     """An issuer, and sign-in that is not turned off (3.2)."""
@@ -196,6 +201,7 @@ def test_signed_in_access_needs_sign_in(issuer: str | None, disabled: bool) -> N
     check_offer(replace(document, auth=Auth()), ISSUER)
 
 
+@pytest.mark.requirement("3.2-19")
 def test_sign_in_that_is_off_excludes_mediated_sign_in() -> None:
     """3.2."""
     document = replace(PLAIN, auth=Auth(disabled=True), extensions={MEDIATED_SIGN_IN: (ExtensionEntry("1"),)})

@@ -113,18 +113,21 @@ def test_b6_a_last_url_with_another_path_is_refused(path: str) -> None:
     assert refused(at(f"https://example.com{path}")).rule == "discovery.final-path"
 
 
+@pytest.mark.requirement("3-04")
 @pytest.mark.parametrize("url", ["http://example.com/.well-known/poppy.json", "", "ftp://example.com/"])
 def test_a_last_url_that_is_not_https_is_refused(url: str) -> None:
     """Section 3."""
     assert refused({**answers(), POPPY: answer(DOCUMENT, url or "x")}).rule == "discovery.hops-https"
 
 
+@pytest.mark.requirement("papaver-02")
 @pytest.mark.parametrize("origin", ["https://192.0.2.1", "https://example.com:8443"])
 def test_a_document_from_an_address_or_another_port_is_refused(origin: str) -> None:
     """Identity is a host name at the port of https (readings 13)."""
     assert refused(at(f"{origin}/.well-known/poppy.json")).rule == "discovery.host-is-a-name"
 
 
+@pytest.mark.requirement("papaver-01")
 @pytest.mark.parametrize("status", [404, 500, 302, 204])
 def test_a_domain_without_the_document_is_told(status: int) -> None:
     """Nothing but 200 is the document."""

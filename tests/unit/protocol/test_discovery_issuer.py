@@ -78,6 +78,7 @@ def test_b9_no_answer_at_all_is_no_reason_to_fall_back() -> None:
     assert error.remedy
 
 
+@pytest.mark.requirement("3.2-11")
 @pytest.mark.parametrize(
     "resource", ["https://example.com/", "https://example.com:443", "https://b.example", "https://example.com/x"]
 )

@@ -83,6 +83,7 @@ def test_an_extension_that_shows_in_the_request_is_not_declared() -> None:
     assert choose_extensions({WRAP: ("1",), "operations": ("2",)}, ADVERTISED, evident=("operations",)) == {WRAP: "1"}
 
 
+@pytest.mark.requirement("3.3-12")
 def test_a_required_extension_that_is_not_in_force_is_named() -> None:
     """`extension_required` with its name (3.3)."""
     check_extension_declared(WRAP, {WRAP: "1"})

@@ -138,6 +138,7 @@ def test_an_empty_ath_is_an_ath() -> None:
     assert caught.value.rule == "session.ath-absent-without-token"
 
 
+@pytest.mark.requirement("5.3-09")
 @pytest.mark.parametrize("overrides", [{}, {"ath": ath("another")}, {"ath": ""}])
 def test_ath_of_another_token_or_none_is_refused(overrides: dict[str, str]) -> None:
     """With a token, `ath` has to be that token's hash (readings 6)."""
@@ -149,6 +150,7 @@ def test_ath_of_another_token_or_none_is_refused(overrides: dict[str, str]) -> N
         assert TOKEN not in caught.value.detail
 
 
+@pytest.mark.requirement("5.3-10")
 def test_a_token_of_another_client_is_refused() -> None:
     """Its `ath` may be right all the same."""
     session = proven(access_token=TOKEN)

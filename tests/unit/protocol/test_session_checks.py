@@ -39,6 +39,7 @@ def test_c89_the_header_is_there_exactly_once(values: tuple[str, ...]) -> None:
     checks.check_header_once(("a",))
 
 
+@pytest.mark.requirement("papaver-15")
 def test_the_header_is_bounded() -> None:
     """At the limit it is read, above not."""
     checks.check_header_size("x" * 10, 10)

@@ -247,6 +247,7 @@ def test_the_first_protocol_that_we_speak_is_used() -> None:
     assert world.of_kind("outbox") == []
 
 
+@pytest.mark.requirement("8.4-29")
 def test_c93_undeclared_extension_content_is_never_sent() -> None:
     """It goes only where the Session uses the extension (8.4)."""
     world = World()
@@ -300,6 +301,7 @@ def test_refused_reads_say_why() -> None:
         assert caught.value.code == "conversation_not_found"
 
 
+@pytest.mark.requirement("papaver-19")
 def test_an_answer_about_another_conversation_is_none() -> None:
     """Neither a page nor an acceptance of another conversation counts."""
     world = World()

@@ -132,6 +132,7 @@ def test_the_send_carries_what_it_is_judged_by() -> None:
     assert "poppy-session" not in send.request.headers
 
 
+@pytest.mark.requirement("papaver-16")
 @pytest.mark.parametrize("name", ["Poppy-Session", "Poppy-Version", "Poppy-Extensions", "Authorization"])
 def test_the_sessions_headers_are_its_own(name: str) -> None:
     """A caller that brings one is told, and nothing leaves."""
@@ -143,6 +144,7 @@ def test_the_sessions_headers_are_its_own(name: str) -> None:
     assert world.company.requests == []
 
 
+@pytest.mark.requirement("papaver-17")
 def test_a_closed_session_sends_nothing() -> None:
     """It was closed for a reason."""
     world = World()

@@ -96,7 +96,7 @@ def test_a_start_of_mere_context_is_idle() -> None:
     assert not world.heads[answered.conversation_id].turn_due
 
 
-@pytest.mark.requirement("8.3-01", "8.13-09")
+@pytest.mark.requirement("8.3-01", "8.13-09", "papaver-23")
 @pytest.mark.parametrize(
     ("command", "rule"),
     [
@@ -222,6 +222,7 @@ def test_c34_closed_takes_no_message_and_no_handoff(command: str) -> None:
     assert (DANA.client_id, DANA.user_id, MessageId("msg_2")) not in world.receipts
 
 
+@pytest.mark.requirement("8.13-05")
 @pytest.mark.parametrize("command", ["message", "handoff"])
 def test_an_open_direct_conversation_refuses_messages_and_handoffs(command: str) -> None:
     """409 with the Direct Conversation's id (8.10)."""

@@ -115,6 +115,7 @@ def test_c17_a_bad_cursor_is_refused_before_anything_is_recorded() -> None:
     assert world.do(Say(DANA, here, said("msg_2"), world.ids.write(here, 1))).status_code == 202
 
 
+@pytest.mark.requirement("8.13-07")
 def test_a_new_conversation_knows_no_cursor_but_its_retry_does() -> None:
     """The cursor of a start is checked after the retry lookup (readings 22)."""
     world = World()
@@ -131,6 +132,7 @@ def test_a_new_conversation_knows_no_cursor_but_its_retry_does() -> None:
         world.do(replace(again, cursor=world.ids.write(here, 2)))
 
 
+@pytest.mark.requirement("5.3-23")
 @pytest.mark.parametrize("kind", ["start", *KINDS])
 def test_a_replayed_session_jwt_changes_nothing(kind: str) -> None:
     """`invalid_session`, before everything else (readings 5, 49)."""
@@ -146,6 +148,7 @@ def test_a_replayed_session_jwt_changes_nothing(kind: str) -> None:
 OPENED = SessionRow("key", DANA.client_id, SessionId("sid"), DANA.user_id, None, 0.0)
 
 
+@pytest.mark.requirement("5.3-14")
 @pytest.mark.parametrize(
     ("found", "error", "rule"),
     [

@@ -105,6 +105,7 @@ def test_c17_a_cursor_ahead_of_the_log_is_invalid() -> None:
     assert refused.value.rule == "cursor.recorded"
 
 
+@pytest.mark.requirement("8.13-08")
 def test_c17_a_cursor_before_pruned_events_has_expired() -> None:
     """Only where an event after it may be gone; the newest pruned event is still a good cursor (readings 42)."""
     pruned = replace(HEAD, first_seq=5)

@@ -119,6 +119,7 @@ def test_c77_nothing_is_said_after_the_close(kind: str) -> None:
     assert world.ended == 1
 
 
+@pytest.mark.requirement("ca-105")
 def test_c78_the_word_of_an_older_holder_is_refused() -> None:
     """Fencing: a runner that was paused until its lease was given to another writes nothing."""
     world = World(lease_lost=True)

@@ -269,7 +269,7 @@ def test_json_may_have_parameters(value: str) -> None:
     CONVERSATIONS.read_say(_post({"message": SAID}, Headers([("Content-Type", value)])))
 
 
-@pytest.mark.requirement("8.13-09")
+@pytest.mark.requirement("8.13-09", "8.2-01")
 @pytest.mark.parametrize(
     "headers",
     [
