@@ -24,14 +24,13 @@ class SessionAuth(httpx2.Auth):
     sent to a URL that the Company's document does not name, RateLimited, DiscoveryFailed, ConfigurationError.
     """
 
-    requires_request_body = True  # a body that was streamed once could not be sent again
-
     def __init__(self, live: LiveSession, ports: Ports) -> None:
         self._live = live
         self._ports = ports
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """The requests that one request takes."""
+        await request.aread()  # a body that was streamed once could not be sent again
         asked = Request(
             request.method,
             str(request.url),
