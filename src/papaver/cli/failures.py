@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from papaver.protocol.errors import DiscoveryFailed, Refused, SignInNeeded
 from papaver.values.errors import PapaverError
+from papaver.values.strict_json import JsonError, loads_object
 
 __all__ = ["FAILED", "SIGN_IN_NEEDED", "USAGE", "CliError", "describe", "exit_status"]
 
@@ -12,11 +14,20 @@ FAILED: Final = 1
 USAGE: Final = 2
 SIGN_IN_NEEDED: Final = 3
 
+NEXT: Final = {
+    "configuration": "correct the setting; {command} --help has an example",
+    "invalid_client_metadata": "correct the setting; {command} --help has an example",
+    "invalid_session": "papaver identity shows what has to be served at your client_id; the Company may also block you",
+    "conversation_not_found": "papaver status lists the conversations of this machine",
+    "conversation_closed": "start another: papaver ask DOMAIN TEXT",
+    "rate_limited": "wait, then run the same command again",
+    "temporarily_unavailable": "wait, then run the same command again",
+    "fetch_failed": "{command} --trace shows each exchange; for local work, see --resolve and --ca-file",
+}
+
 
 class CliError(PapaverError):
     """A failure of the command line itself. `next` is what to type, or to do, now."""
-
-    code = "failed"
 
     def __init__(self, description: str, *, next: str, code: str = "failed", rule: str = "", detail: str = "") -> None:
         self.code = code
@@ -25,8 +36,10 @@ class CliError(PapaverError):
 
 
 def exit_status(error: PapaverError) -> int:
-    """1 refused or failed, 3 when the User has to sign in."""
-    return SIGN_IN_NEEDED if error.code == "sign_in_needed" else FAILED
+    """1 refused or failed, 2 usage, 3 when the User has to sign in."""
+    if isinstance(error, SignInNeeded):
+        return SIGN_IN_NEEDED
+    return USAGE if error.code == "usage" else FAILED
 
 
 def describe(error: PapaverError, command: str) -> dict[str, object]:
@@ -34,9 +47,10 @@ def describe(error: PapaverError, command: str) -> dict[str, object]:
 
     `command` is the command line without its options, such as `papaver discover`.
     """
+    detail = _told_by_company(error) if isinstance(error, Refused) else error.detail
     told: dict[str, object] = {"error": error.code or "refused", "rule": error.rule, "detail": error.description}
-    if error.detail and error.detail not in error.description:
-        told["detail"] = f"{error.description} ({error.detail})" if error.description else error.detail
+    if detail and detail not in error.description:
+        told["detail"] = f"{error.description} ({detail})" if error.description else detail
     expected, found = getattr(error, "expected", ""), getattr(error, "found", "")
     if expected or found:
         told |= {"expected": expected, "found": found}
@@ -44,16 +58,23 @@ def describe(error: PapaverError, command: str) -> dict[str, object]:
 
 
 def _next(error: PapaverError, command: str) -> str:
-    remedy = getattr(error, "remedy", "") or getattr(error, "next", "")
-    if remedy:
-        return str(remedy)
-    if error.code == "sign_in_needed":
-        scope = getattr(error, "scope", "")
-        return f"the User has to sign in{f' with scope {scope}' if scope else ''}; this version cannot do that yet"
-    if error.code == "rate_limited":
-        return "wait, then run the same command again"
-    if error.code == "configuration":
-        return f"correct the setting; {command} --help has an example"
-    if error.code in ("conversation_not_found", "conversation_closed"):
-        return "papaver status lists the conversations that are open"
-    return f"{command} --trace shows every exchange, with secrets hidden"
+    match error:
+        case CliError(next=next_step):
+            return next_step
+        case DiscoveryFailed(remedy=remedy) if remedy:
+            return remedy
+        case SignInNeeded(scope=scope):
+            asked = f" with scope {scope}" if scope else ""
+            return f"the User has to sign in{asked}, which this version of papaver cannot do yet"
+        case _:
+            trace = "{command} --trace shows each exchange, with secrets hidden"
+            return NEXT.get(error.code, trace).format(command=command)
+
+
+def _told_by_company(error: Refused) -> str:
+    """The code, and the Company's own sentence about it."""
+    try:
+        said = loads_object(error.response.body).get("error_description")
+    except JsonError:
+        said = None
+    return f"{error.code}: {said}" if isinstance(said, str) else error.code

@@ -37,15 +37,15 @@ class Run:
     ca_file: Path | None = None
     closing: ExitStack = field(default_factory=ExitStack)
 
-    def line(self, **members: object) -> None:
+    def line(self, /, **members: object) -> None:
         """One JSON object on stdout, when JSON is asked for. Only ASCII, so nothing in it can steer a terminal."""
         if self.json:
             click.echo(json.dumps(members))
 
-    def say(self, text: str = "", **values: object) -> None:
+    def say(self, form: str = "", /, **values: object) -> None:
         """A line for people on stdout, unless JSON is asked for. `{values}` are another party's words, made safe."""
         if not self.json:
-            click.echo(text.format(**{name: one_line(value) for name, value in values.items()}) if values else text)
+            click.echo(form.format(**{name: one_line(value) for name, value in values.items()}) if values else form)
 
     def note(self, text: str) -> None:
         """Progress or a warning, on stderr."""

@@ -1,0 +1,88 @@
+"""`papaver status`: what this machine's Personal Agent knows and holds, without a secret."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import click
+
+from papaver.cli.options import command
+from papaver.cli.run import Run
+
+__all__ = ["status"]
+
+
+@command("status", example="papaver status shop.example")
+@click.argument("domain", required=False)
+def status(run: Run, domain: str | None) -> None:
+    """Show Companies, conversations, messages on their way, and delegated keys with their end; of DOMAIN, or all."""
+    asyncio.run(_status(run, domain))
+
+
+async def _status(run: Run, domain: str | None) -> None:
+    from papaver.cli.agent import agent_of
+    from papaver.stores.sqlite.vault import SqliteVault
+
+    vault = SqliteVault(run.home.vault)
+    async with agent_of(run) as agent:
+        companies = [one for one in await agent.companies() if domain in (None, one.domain)]
+        conversations = [one for one in await agent.conversations() if domain in (None, one.domain)]
+        pending = [one for one in await agent.pending() if domain in (None, one.domain)]
+        identifiers = {one.identifier for one in companies} | {one.company for one in conversations}
+        keys = [one for one in await agent.delegated_keys() if domain is None or one.company in identifiers]
+        await vault.open()
+        guarded_by = vault.guarded_by
+        await vault.close()
+    run.line(client_id=agent.identity.client_id, home=str(run.home.folder), vault_key=guarded_by)
+    run.say("{client}", client=agent.identity.client_id)
+    run.say("  home {home}; the vault's key is in {key}", home=run.home.folder, key=guarded_by)
+    for company in companies:
+        run.line(
+            domain=company.domain,
+            name=company.name,
+            identifier=company.identifier,
+            issuer=company.issuer,
+            version=company.version,
+            discovered_at=_time(company.discovered_at),
+        )
+        run.say()
+        run.say("{name} ({domain})", name=company.name, domain=company.domain)
+        run.say("  {id}, version {version}", id=company.identifier, version=company.version)
+    run.say()
+    for one in conversations:
+        run.line(
+            conversation_id=one.conversation_id,
+            domain=one.domain,
+            user=one.user,
+            status=one.status,
+            responder=one.responder,
+            cursor=one.cursor,
+            started_at=_time(one.started_at),
+        )
+        run.say(
+            "conversation {id}  {domain}  {user}  {status}, {responder}",
+            id=one.conversation_id,
+            domain=one.domain,
+            user=one.user,
+            status=one.status,
+            responder=one.responder,
+        )
+    for one in pending:
+        run.line(pending=one.message_id, domain=one.domain, user=one.user, written_at=_time(one.written_at))
+        run.say(
+            "not yet accepted {id}  {domain}  {user}  {text}",
+            id=one.message_id,
+            domain=one.domain,
+            user=one.user,
+            text=(one.text or "")[:60],
+        )
+    for one in keys:
+        run.line(delegated_key=one.kid, company=one.company, user_id=one.user_id, expires_at=_time(one.expires_at))
+        run.say(
+            "delegated key {kid}  {company}  until {end}", kid=one.kid, company=one.company, end=_time(one.expires_at)
+        )
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
