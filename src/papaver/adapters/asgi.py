@@ -7,10 +7,21 @@ from typing import Any
 
 from papaver.company.app import Company
 from papaver.company.incoming import Incoming
-from papaver.protocol.errors import PayloadTooLarge
+from papaver.protocol.errors import InvalidRequest, PayloadTooLarge
+from papaver.versions import DIALECTS
 from papaver.web.messages import Headers, Response
 
-__all__ = ["ASGIApp", "CompanyEndpoint", "Receive", "Scope", "Send", "incoming_of", "send_response"]
+__all__ = [
+    "ASGIApp",
+    "CompanyEndpoint",
+    "Receive",
+    "Scope",
+    "Send",
+    "incoming_of",
+    "path_of",
+    "send_response",
+    "upstream_headers",
+]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -63,10 +74,10 @@ def incoming_of(scope: Scope, receive: Receive) -> Incoming:
 
 
 class _Body:
-    __slots__ = ("_ended", "_headers", "_receive")
+    __slots__ = ("_headers", "_receive")
 
     def __init__(self, receive: Receive, headers: Headers) -> None:
-        self._receive, self._headers, self._ended = receive, headers, False
+        self._receive, self._headers = receive, headers
 
     async def read(self, limit: int) -> bytes:
         """The whole body, refused as soon as it is known to be longer than `limit` bytes (C91)."""
@@ -78,17 +89,17 @@ class _Body:
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
-                return b"".join(chunks)
+                raise InvalidRequest("the body ended early", rule="request.body-whole")
             chunk: bytes = message.get("body", b"")
             size += len(chunk)
             if size > limit:
                 raise PayloadTooLarge(rule="limits.body", detail=f"more than {limit} bytes came")
             chunks.append(chunk)
             if not message.get("more_body", False):
-                self._ended = True
                 return b"".join(chunks)
 
     async def gone(self) -> None:
+        """Returns when the caller has left."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
@@ -100,3 +111,17 @@ async def send_response(response: Response, send: Send, *, head: bool = False) -
         headers.append((b"content-length", str(len(response.body)).encode("ascii")))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if head else response.body})
+
+
+_SESSION_FIELDS = frozenset(dialect.session.header.lower() for dialect in DIALECTS.values())
+
+
+def upstream_headers(headers: Headers, *, with_session: bool = False) -> Headers:
+    """The fields that a gateway passes on: without the Session header, which is meant for this Company alone (B5).
+
+    `with_session` passes it on too. Say so only for an upstream that belongs to the Company: whoever reads the header
+    can use it, for as long as its `iat` window lasts.
+    """
+    return (
+        headers if with_session else Headers([(name, value) for name, value in headers if name not in _SESSION_FIELDS])
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request, Response
 
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
 from papaver.adapters.starlette import Mounted
@@ -29,9 +29,15 @@ class Poppy(Mounted):
         super().__init__(app, company, network=network, turns=turns)
 
     def session(self) -> Any:
-        """A dependency: the verified Session of the request, signed out or in; refusals leave by section 7's table."""
+        """A dependency: the verified Session of the request, signed out or in; refusals leave by section 7's table.
 
-        async def verified(request: Request) -> VerifiedSession:
-            return await self.verified(request)
+        Answers to a version that ends say so in `Deprecation` and `Sunset` (3.4).
+        """
+
+        async def verified(request: Request, response: Response) -> VerifiedSession:
+            session = await self.verified(request)
+            for name, value in self.company.retirement(session):
+                response.headers[name] = value
+            return session
 
         return Depends(verified)

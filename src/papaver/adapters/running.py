@@ -43,14 +43,13 @@ async def running(
         stack.callback(company.unwire)
         stack.enter_context(_on_signals(company.stop))
         if turns:
-            runner = asyncio.create_task(company.run_turns())
-            stack.push_async_callback(_end, runner, company)
+            stack.push_async_callback(_ended, company.start_turns())
+        stack.callback(company.stop)
         yield CompanyEndpoint(company)
 
 
-async def _end(runner: asyncio.Task[None], company: Company) -> None:
-    company.stop()
-    await runner
+async def _ended(turns: asyncio.Task[None]) -> None:
+    await turns
 
 
 @contextmanager
@@ -67,7 +66,7 @@ def _on_signals(stop: Callable[[], None]) -> Generator[None]:
         earlier = before[signal.Signals(number)]
         if callable(earlier):
             earlier(number, frame)
-        elif earlier is signal.SIG_DFL:
+        elif earlier is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 

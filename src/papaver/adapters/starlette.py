@@ -16,11 +16,15 @@ from papaver.adapters.asgi import CompanyEndpoint, Receive, Scope, Send, incomin
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
 from papaver.adapters.running import running
 from papaver.company.app import Company
-from papaver.protocol.errors import PoppyError
+from papaver.protocol.errors import ConfigurationError, PoppyError
 from papaver.protocol.session import VerifiedSession
+from papaver.values.rules import rule
 from papaver.web.messages import Response
 
-__all__ = ["CompanyRoute", "Mounted", "Poppy"]
+__all__ = ["CompanyRoute", "Mounted", "Poppy", "check_distinct"]
+
+ASKED = "papaver.company"
+"""Where a request's scope says which Company was asked to verify it."""
 
 
 class CompanyRoute(BaseRoute):
@@ -43,6 +47,18 @@ class CompanyRoute(BaseRoute):
         await self._endpoint(scope, receive, send)
 
 
+@rule("configuration.distinct-companies")
+def check_distinct(company: Company, others: list[Company]) -> None:
+    """Two Companies of one app answer at different paths, and for different domains."""
+    for other in others:
+        if company.offer.path == other.offer.path or company.id == other.id:
+            raise ConfigurationError(
+                f"{company.offer.name} and {other.offer.name} share a path ({company.offer.path or '/'}) or a domain "
+                f"({company.offer.domain}) in one app; give each its own base_url and domain",
+                rule="configuration.distinct-companies",
+            )
+
+
 class Mounted:
     """A Company in front of an app's routes, in its lifespan, and among its exception handlers."""
 
@@ -50,6 +66,7 @@ class Mounted:
         self, app: Starlette, company: Company, *, network: NetworkSettings | None = None, turns: bool = True
     ) -> None:
         self.company = company
+        check_distinct(company, [route.company for route in app.router.routes if isinstance(route, CompanyRoute)])
         app.router.routes.insert(0, CompanyRoute(company))
         app.add_exception_handler(PoppyError, self._refused)
         around = app.router.lifespan_context
@@ -63,11 +80,15 @@ class Mounted:
 
     async def verified(self, request: StarletteRequest) -> VerifiedSession:
         """The verified Session of a request to the app's own API (5.3); raises a PoppyError, answered by section 7."""
+        request.scope[ASKED] = self.company
         return await self.company.verify_api(incoming_of(request.scope, request.receive))
 
     async def _refused(self, request: StarletteRequest, error: Exception) -> StarletteResponse:
-        assert isinstance(error, PoppyError)
-        return to_starlette(self.company.api_error(error))
+        """One handler for all Companies of an app: each writes the refusals of the requests it was asked about."""
+        if not isinstance(error, PoppyError):
+            raise error
+        company: Company = request.scope.get(ASKED, self.company)
+        return to_starlette(company.api_error(error, incoming_of(request.scope, request.receive)))
 
 
 class Poppy(Mounted):
@@ -82,6 +103,7 @@ class Poppy(Mounted):
 
 
 def to_starlette(response: Response) -> StarletteResponse:
+    """The same response, as Starlette's."""
     answer = StarletteResponse(response.body, response.status)
     for name, value in response.headers:
         answer.headers.append(name, value)

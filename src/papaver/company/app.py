@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, TypeVar
 
-from papaver.company.clients import Clients
-from papaver.company.conversations import Conversations
 from papaver.company.documents import Documents
-from papaver.company.endpoints import Endpoints, suffix_of
-from papaver.company.holding import Holding
+from papaver.company.endpoints import suffix_of
+from papaver.company.health import health_response
 from papaver.company.incoming import Incoming
 from papaver.company.offer import DEFAULT_PROTOCOLS, Mcp, Offer, OpenApi
 from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Texts
 from papaver.company.turn import Handler
-from papaver.company.turns import Turns
+from papaver.company.wired import Wired
 from papaver.ports.company import ClientStore, CompanyStore
 from papaver.ports.system import Clock, Fetcher, Ids
 from papaver.protocol.company import company_identifier
-from papaver.protocol.conversation.pages import EventIds
-from papaver.protocol.dialect import Place
+from papaver.protocol.dialect import Dialect, Version
 from papaver.protocol.errors import ConfigurationError, PoppyError
-from papaver.protocol.negotiation import Retirement
+from papaver.protocol.negotiation import Retirement, read_version
 from papaver.protocol.session import VerifiedSession
 from papaver.protocol.terms import CompanyId
-from papaver.values import strict_json
-from papaver.values.errors import PapaverError
-from papaver.web.messages import Headers, Response
+from papaver.values.rules import rule
+from papaver.web.messages import Response
 
 __all__ = ["Company"]
 
 H = TypeVar("H", bound=Handler)
-SWEEP_EVERY = 60.0
-TURN_STUCK = 60.0
 
 
 class Company:
@@ -64,10 +59,12 @@ class Company:
         protocols: Sequence[str] = DEFAULT_PROTOCOLS,
         retirements: Mapping[str, Retirement] | None = None,
         local_path: str | None = None,
+        internal_hosts: Sequence[str] = (),
         accept: Literal["all", "allowed"] = "all",
         limits: CompanyLimits | None = None,
         texts: Texts | None = None,
     ) -> None:
+        check_choices(store, accept)
         self.offer = Offer(
             domain=domain,
             name=name,
@@ -79,6 +76,7 @@ class Company:
             protocols=protocols,
             retirements=retirements or {},
             local_path=local_path,
+            internal_hosts=internal_hosts,
         )
         self.id: CompanyId = company_identifier(self.offer.document(self.offer.versions[0]), None)
         self.store = store
@@ -87,7 +85,7 @@ class Company:
         self._texts = texts or Texts()
         self._documents = Documents(self.offer)
         self._handler: Handler | None = None
-        self._wired: _Wired | None = None
+        self._wired: Wired | None = None
 
     def conversation(self, handler: H) -> H:
         """Decorates the one handler that answers conversations: the Company Agent."""
@@ -108,25 +106,37 @@ class Company:
 
     async def handle(self, incoming: Incoming) -> Response | None:
         """Answer one request; None when it is not this Company's."""
+        suffix = self._suffix(incoming.path)
+        if suffix is not None:
+            wired = self._running()
+            if incoming.method == "POST":
+                wired.check_turns_run()
+            return await wired.endpoints.conversation(incoming, suffix)
         if self._documents.owns(incoming.host, incoming.path):
             return self._documents.answer(incoming.method, incoming.path)
         if incoming.path == self._health:
-            return await self.health()
-        suffix = self._suffix(incoming.path)
-        if suffix is None:
-            return None
-        wired = self._running()
-        if incoming.method == "POST":
-            wired.check_turns()
-        return await wired.endpoints.conversation(incoming, suffix)
+            return await self.health(incoming.method)
+        return None
 
     async def verify_api(self, incoming: Incoming) -> VerifiedSession:
         """The verified Session of a request to the app's own API (5.3). Raises a PoppyError; see `api_error`."""
-        return await self._running().endpoints.verify(incoming)
+        return await self.verify_forwarded(incoming, incoming.method, incoming.path, incoming.query)
 
-    def api_error(self, error: PoppyError, incoming: Incoming | None = None) -> Response:
+    async def verify_forwarded(self, incoming: Incoming, method: str, path: str, query: str = "") -> VerifiedSession:
+        """As `verify_api`, for a request that a proxy asks about before it lets it through (B22).
+
+        `method`, `path` and `query` are the original request's; take them from a proxy that you trust and nobody else.
+        """
+        return await self._running().endpoints.verify(incoming, method, path, query)
+
+    def api_error(self, error: PoppyError, incoming: Incoming) -> Response:
         """A PoppyError as section 7 answers it at an API."""
-        return self._running().endpoints.refuse(error, None, Place.API, incoming)
+        return self._running().endpoints.write(error, incoming)
+
+    def retirement(self, session: VerifiedSession) -> tuple[tuple[str, str], ...]:
+        """`Deprecation` and `Sunset` for an API's answers to this Session's version; most versions have none (3.4)."""
+        version = read_version(session.version)
+        return () if version is None else self._running().endpoints.retirement(version)
 
     @property
     def sessions(self) -> Sessions:
@@ -138,59 +148,46 @@ class Company:
         """The registry of Personal Agents: `judge` allows and blocks, `clients` lists; while it runs."""
         return self._running().clients
 
-    async def health(self) -> Response:
+    async def health(self, method: str = "GET") -> Response:
         """200 when the store writes and turns are run; else 503 and what is wrong."""
-        checks: dict[str, str] = {}
-        try:
-            wired = self._running()
-            await self.store.probe()
-            checks["store"] = "ok"
-            waited = await wired.turns.due_for()
-            checks["turns"] = "ok" if waited < TURN_STUCK else f"one has been due for {waited:.0f} s"
-        except PapaverError as error:
-            checks["store" if "store" not in checks else "turns"] = error.description
-        good = all(value == "ok" for value in checks.values())
-        headers = Headers([("content-type", "application/json"), ("cache-control", "no-store")])
-        return Response(200 if good else 503, headers, strict_json.dumps({"healthy": good, **checks}))
+        if self._wired is None:
+            return health_response({"company": "it is not running"})
+        return await self._wired.health.answer(method)
 
     async def wire(self, clock: Clock, ids: Ids, fetcher: Fetcher, *, turns_elsewhere: bool = False) -> None:
         """Hand in the outside world; adapters call it. The store is open by then.
 
         `turns_elsewhere`: another process runs the turns of this store.
         """
-        if self.offer.conversations and self._handler is None:
-            raise ConfigurationError(
-                f"{self.offer.name} offers conversations and has no handler; decorate one with @company.conversation, "
-                "or say conversations=False",
-                rule="configuration.one-handler",
-            )
-        tables = await self.store.tables(self.id)
-        clients = Clients(tables.clients, fetcher, clock, self.limits, self._accept)
-        sessions = Sessions(self.id, tables.sessions, clients, clock, ids, self.limits)
-        events = EventIds(tables.secret)
-        holding = Holding()
-        conversations = Conversations(tables.log, sessions, events, clock, ids, self.limits, holding)
-        turns = Turns(tables.log, self._handler, events, clock, ids, self.limits, self._texts, self.store.holder)
-        endpoints = Endpoints(self.offer, sessions, conversations, self.limits)
-        self._wired = _Wired(endpoints, sessions, tables.clients, turns, holding, clock, turns_elsewhere)
+        check_handler(self.offer, self._handler)
+        check_not_running(self.offer, self._wired)
+        self._wired = Wired(
+            self.id,
+            self.offer,
+            self._dialects(),
+            self.limits,
+            self._texts,
+            self._handler,
+            self._accept,
+            self.store,
+            await self.store.tables(self.id),
+            clock,
+            ids,
+            fetcher,
+            turns_elsewhere,
+        )
 
     def unwire(self) -> None:
         self._wired = None
 
+    def start_turns(self) -> asyncio.Task[None]:
+        """Run turns, and sweep what is over, until `stop`; the task ends then."""
+        return self._running().start_turns()
+
     def stop(self) -> None:
         """End open polls and lease no more turns; requests are still answered. Safe to call twice."""
         if self._wired is not None:
-            self._wired.holding.stop()
-            self._wired.turns.stop()
-
-    async def run_turns(self) -> None:
-        """Run turns and sweep what is over, until `stop`."""
-        wired = self._running()
-        sweeping = asyncio.create_task(wired.sweep())
-        try:
-            await wired.turns.run()
-        finally:
-            sweeping.cancel()
+            self._wired.stop()
 
     @property
     def _health(self) -> str:
@@ -199,7 +196,15 @@ class Company:
     def _suffix(self, path: str) -> str | None:
         return suffix_of(self.offer, path) if self.offer.conversations else None
 
-    def _running(self) -> _Wired:
+    def _dialects(self) -> Mapping[Version, Dialect]:
+        """The served ones, with this Company's limit on the Session header."""
+        limit = self.limits.header_bytes
+        return {
+            version: replace(dialect, session=replace(dialect.session, max_bytes=limit))
+            for version, dialect in self.offer.dialects.items()
+        }
+
+    def _running(self) -> Wired:
         if self._wired is None:
             raise ConfigurationError(
                 f"{self.offer.name} is not running: use Poppy(app, company) in an app whose lifespan runs, "
@@ -209,33 +214,32 @@ class Company:
         return self._wired
 
 
-class _Wired:
-    """A Company's parts while it runs."""
+@rule("configuration.choices")
+def check_choices(store: object, accept: object) -> None:
+    """Without a store no Session can be verified, and a mistyped policy would accept everybody (C2)."""
+    if not callable(getattr(store, "tables", None)):
+        raise ConfigurationError(
+            f"store is {store!r}, expected a store such as SqliteStore('poppy.db')", rule="configuration.choices"
+        )
+    if accept not in ("all", "allowed"):
+        raise ConfigurationError(f"accept is {accept!r}, expected 'all' or 'allowed'", rule="configuration.choices")
 
-    def __init__(
-        self,
-        endpoints: Endpoints,
-        sessions: Sessions,
-        clients: ClientStore,
-        turns: Turns,
-        holding: Holding,
-        clock: Clock,
-        turns_elsewhere: bool,
-    ) -> None:
-        self.endpoints, self.sessions, self.clients = endpoints, sessions, clients
-        self.turns, self.holding, self._clock, self._elsewhere = turns, holding, clock, turns_elsewhere
 
-    def check_turns(self) -> None:
-        """A POST that nobody would ever answer is a mistake of the set-up, not of the caller (C40)."""
-        if not (self.turns.alive or self._elsewhere or self.holding.stopped):
-            raise ConfigurationError(
-                "no turn runner runs, so this message would not be answered: enter `running(company)`, or say "
-                "`running(company, turns=False)` where another process of the same store runs them",
-                rule="configuration.turn-runner",
-            )
+@rule("configuration.one-handler")
+def check_handler(offer: Offer, handler: Handler | None) -> None:
+    """Who offers conversations can answer them."""
+    if offer.conversations and handler is None:
+        raise ConfigurationError(
+            f"{offer.name} offers conversations and has no handler; decorate one with @company.conversation, "
+            "or say conversations=False",
+            rule="configuration.one-handler",
+        )
 
-    async def sweep(self) -> None:
-        while True:
-            await self._clock.sleep(SWEEP_EVERY)
-            await self.sessions.sweep()
-            await self.turns.sweep()
+
+@rule("configuration.runs-once")
+def check_not_running(offer: Offer, wired: object) -> None:
+    """One Company runs once in a process: two runners of it would share nothing but its name."""
+    if wired is not None:
+        raise ConfigurationError(
+            f"{offer.name} is running already; make one Company for each app", rule="configuration.runs-once"
+        )

@@ -3,16 +3,16 @@
 What holds (readings 14, 15, 50; limits.md): a fresh copy is used as it is; one fetch at a time per URL; a failure is
 remembered; while the host cannot be reached a stale copy is used up to its longest age; a definite fault (404, a
 redirect, no JSON, a wrong member) is the answer at once; a forced reload keeps to its interval, whatever it brought.
+Only what a known client publishes is written to the store, where other processes and the next start find it.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from papaver.company.bounded import Bounded, OneAtATime
 from papaver.ports.company import ClientStore, DocumentRow
 from papaver.ports.system import Clock, Fetcher, FetchFailed, FetchFault, FetchPolicy
 from papaver.protocol.errors import InvalidSession, PoppyError, RateLimited, TemporarilyUnavailable
@@ -21,28 +21,63 @@ from papaver.values.errors import PapaverError
 from papaver.web.fields import freshness
 from papaver.web.messages import Headers, Response
 
-__all__ = ["Cached", "DocumentCache"]
+__all__ = ["Admission", "Cached", "CachePolicy", "DocumentCache"]
 
 T = TypeVar("T")
-K = TypeVar("K")
 POLICY = FetchPolicy(redirects=0)
 ACCEPT = Headers([("accept", "application/json")])
 OUTWARD = "the client's published documents do not verify"
+"""What is said of every fault of a fetched document: who made us fetch learns nothing of what is there (B13)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Whether a fetch may be made. `check` raises RateLimited when it may not; a `known` client's are stored too."""
+
+    known: bool
+    check: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CachePolicy:
+    """How long documents of one kind are used, in seconds, and how many are kept.
+
+    `fresh`         at least and at most, whatever `Cache-Control` says
+    `age_most`      stale use included
+    `failure_kept`  a fetch that failed is not tried again for so long
+    `reload_every`  least time between two forced reloads of one URL
+    `kept`, `kept_bytes`  documents in memory
+    """
+
+    fresh: tuple[float, float]
+    age_most: float
+    failure_kept: float
+    reload_every: float
+    kept: int
+    kept_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cached(Generic[T]):
-    """A document that was read. Times are seconds since the epoch."""
+    """A document that was read, and as it was fetched."""
 
     value: T
-    fetched_at: float
-    fresh_until: float
+    row: DocumentRow
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    error: PoppyError
+    """A fetch that failed. Each request that meets it gets an error of its own."""
+
     until: float
+    passing: bool
+    rule: str
+    detail: str
+
+    def error(self, now: float) -> PoppyError:
+        if self.passing:
+            return TemporarilyUnavailable(max(1, int(self.until - now) + 1), rule=self.rule, detail=self.detail)
+        return InvalidSession(OUTWARD, rule=self.rule, detail=self.detail)
 
 
 class DocumentCache(Generic[T]):
@@ -52,154 +87,135 @@ class DocumentCache(Generic[T]):
         self,
         kind: str,
         read: Callable[[str, object], T],
+        policy: CachePolicy,
         *,
         fetcher: Fetcher,
         store: ClientStore,
         clock: Clock,
-        fresh: tuple[float, float],
-        age_most: float,
-        failure_kept: float,
-        reload_every: float,
-        kept: int,
     ) -> None:
-        self._kind, self._read, self._fetcher, self._store, self._clock = kind, read, fetcher, store, clock
-        self._fresh, self._age_most, self._failure_kept = fresh, age_most, failure_kept
-        self._reload_every, self._kept = reload_every, kept
-        self._good: OrderedDict[str, Cached[T]] = OrderedDict()
-        self._bad: OrderedDict[str, _Failure] = OrderedDict()
-        self._asked: OrderedDict[str, float] = OrderedDict()
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._kind, self._read, self._policy = kind, read, policy
+        self._fetcher, self._store, self._clock = fetcher, store, clock
+        self._good: Bounded[str, Cached[T]] = Bounded(policy.kept, policy.kept_bytes)
+        self._bad: Bounded[str, _Failure] = Bounded(policy.kept)
+        self._reloaded: Bounded[str, float] = Bounded(policy.kept)
+        self._alone: OneAtATime[str] = OneAtATime()
 
     def fresh(self, url: str) -> Cached[T] | None:
         """The copy that may be used without asking anybody; None when there is none."""
-        found = self._good.get(url)
-        return found if found is not None and self._clock.now() < found.fresh_until else None
+        found = self._good.find(url)
+        return found if found is not None and self._clock.now() < found.row.fresh_until else None
 
-    async def load(self, url: str, admit: Callable[[], None]) -> Cached[T]:
-        """The document at `url`. `admit` is asked before a fetch and raises when it may not be made.
+    async def load(self, url: str, admission: Admission) -> Cached[T]:
+        """The document at `url`.
 
-        Raises InvalidSession for a definite fault, TemporarilyUnavailable when it cannot be had just now.
+        Raises InvalidSession for a definite fault, TemporarilyUnavailable when it cannot be had just now, RateLimited.
         """
-        found = self.fresh(url)
-        if found is not None:
-            return found
-        async with self._lock(url):
-            found = self.fresh(url) or await self._stored(url)
-            if found is not None:
-                return found
-            return await self._refetch(url, admit)
-
-    async def reload(self, url: str, admit: Callable[[], None]) -> Cached[T] | None:
-        """Ask again although the copy is fresh, at most once per interval; None when there is still none.
-
-        A failure leaves the copy that is there.
-        """
-        async with self._lock(url):
-            if self._clock.now() < self._asked.get(url, float("-inf")) + self._reload_every:
-                return self._good.get(url)
+        async with self._alone.of(url):
+            now = self._clock.now()
+            failure = self._failure(url, now)
+            if failure is None:
+                found = self.fresh(url) or await self._stored(url)
+                if found is not None and now < found.row.fresh_until:
+                    return found
             try:
-                admit()
-                return await self._fetch(url)
-            except PoppyError:
-                return self._good.get(url)
+                if failure is not None:
+                    raise failure.error(now)
+                admission.check()
+                return await self._fetch(url, admission)
+            except (TemporarilyUnavailable, RateLimited):
+                stale = self._good.find(url)
+                if stale is not None and now < stale.row.fetched_at + self._policy.age_most:
+                    return stale
+                raise
 
-    def _lock(self, url: str) -> asyncio.Lock:
-        lock = self._locks.get(url)
-        if lock is None:
-            if len(self._locks) >= self._kept:
-                self._locks = {key: held for key, held in self._locks.items() if held.locked()}
-            lock = self._locks[url] = asyncio.Lock()
-        return lock
+    async def reload(self, url: str, admission: Admission) -> Cached[T] | None:
+        """A newer copy although the one at hand is fresh, at most once per interval; None when there is none to have.
+
+        Raises TemporarilyUnavailable when the host cannot be asked just now.
+        """
+        async with self._alone.of(url):
+            now = self._clock.now()
+            before = self._good.find(url)
+            found = await self._stored(url)
+            if found is not None and found is not before:
+                return found
+            failure = self._failure(url, now)
+            if failure is not None and failure.passing:
+                raise failure.error(now)
+            asked = self._reloaded.find(url)
+            if failure is not None or (asked is not None and now < asked + self._policy.reload_every):
+                return None
+            try:
+                admission.check()
+            except RateLimited:
+                return None
+            self._reloaded.put(url, now)
+            return await self._fetch(url, admission)
+
+    async def keep(self, url: str) -> None:
+        """Write the copy at hand to the store: its publisher is a known client now."""
+        found = self._good.find(url)
+        if found is not None:
+            await self._store.keep_document(found.row)
+
+    def _failure(self, url: str, now: float) -> _Failure | None:
+        failure = self._bad.find(url)
+        return failure if failure is not None and now < failure.until else None
 
     async def _stored(self, url: str) -> Cached[T] | None:
-        if url in self._good or url in self._bad:
-            return None
+        """The newest copy of memory and store that is not too old; one that the store has anew is taken over."""
         row = await self._store.load_document(url)
-        now = self._clock.now()
-        if row is None or now >= row.fetched_at + self._age_most:
-            return None
+        at_hand = self._good.find(url)
+        if (
+            row is None
+            or self._clock.now() >= row.fetched_at + self._policy.age_most
+            or (at_hand is not None and row.fetched_at <= at_hand.row.fetched_at)
+        ):
+            return at_hand
         try:
-            value = self._read(url, strict_json.loads(row.body))
+            found = Cached(self._read(url, strict_json.loads(row.body)), row)
         except PapaverError:
-            return None
-        found = Cached(value, row.fetched_at, row.fresh_until)
-        self._keep(self._good, url, found)
-        return found if now < found.fresh_until else None
-
-    async def _refetch(self, url: str, admit: Callable[[], None]) -> Cached[T]:
-        now = self._clock.now()
-        stale = self._good.get(url)
-        usable = stale is not None and now < stale.fetched_at + self._age_most
-        failure = self._bad.get(url)
-        try:
-            if failure is not None and now < failure.until:
-                raise failure.error
-            admit()
-            return await self._fetch(url)
-        except (TemporarilyUnavailable, RateLimited):
-            if stale is not None and usable:
-                return stale
-            raise
-
-    async def _fetch(self, url: str) -> Cached[T]:
-        self._keep(self._asked, url, self._clock.now())
-        try:
-            response = await self._fetcher.fetch(url, POLICY, ACCEPT)
-            value = self._judge(url, response)
-        except FetchFailed as failed:
-            raise self._failed(url, self._meaning(url, failed)) from failed
-        except PoppyError as error:
-            raise self._failed(url, error) from None
-        now = self._clock.now()
-        least, most = self._fresh
-        asked = freshness(response.headers, now)
-        found = Cached(value, now, now + min(max(least if asked is None else asked, least), most))
-        self._keep(self._good, url, found)
-        self._bad.pop(url, None)
-        await self._store.keep_document(DocumentRow(url, response.body, now, found.fresh_until))
+            return at_hand
+        self._good.put(url, found, len(row.body))
         return found
 
-    def _judge(self, url: str, response: Response) -> T:
-        if response.status >= 500 or response.status == 429:
-            raise TemporarilyUnavailable(
-                self._retry(),
-                rule="client.documents-reachable",
-                detail=f"{self._kind} {url} answered {response.status}",
-            )
-        if response.status != 200:
-            raise InvalidSession(
-                OUTWARD,
-                rule="client.document-status",
-                detail=f"{self._kind} {url}: expected 200, got {response.status}",
-            )
+    async def _fetch(self, url: str, admission: Admission) -> Cached[T]:
         try:
-            return self._read(url, strict_json.loads(response.body))
-        except PoppyError:
-            raise
+            response = await self._fetcher.fetch(url, POLICY, ACCEPT)
+        except FetchFailed as failed:
+            passing = failed.fault is FetchFault.UNREACHABLE
+            rule = "client.documents-reachable" if passing else failed.rule or "client.document-fetch"
+            raise await self._failed(url, passing, rule, failed.detail or failed.description) from failed
+        if response.status >= 500 or response.status == 429:
+            raise await self._failed(url, True, "client.documents-reachable", f"answered {response.status}")
+        if response.status != 200:
+            raise await self._failed(url, False, "client.document-status", f"expected 200, got {response.status}")
+        try:
+            value = self._read(url, strict_json.loads(response.body))
         except PapaverError as error:
-            raise InvalidSession(
-                OUTWARD,
-                rule=error.rule or "client.document-reads",
-                detail=f"{self._kind} {url}: {error.detail or error}",
-            ) from None
+            rule = error.rule or "client.document-reads"
+            detail = f"{error.description}; {error.detail}" if error.detail else error.description
+            raise await self._failed(url, False, rule, detail) from None
+        return await self._succeeded(url, response, value, admission)
 
-    def _meaning(self, url: str, failed: FetchFailed) -> PoppyError:
-        detail = f"{self._kind} {url}: {failed.detail or failed.description}"
-        if failed.fault is FetchFault.UNREACHABLE:
-            return TemporarilyUnavailable(self._retry(), rule="client.documents-reachable", detail=detail)
-        return InvalidSession(OUTWARD, rule=failed.rule or "client.document-fetch", detail=detail)
+    async def _succeeded(self, url: str, response: Response, value: T, admission: Admission) -> Cached[T]:
+        now = self._clock.now()
+        least, most = self._policy.fresh
+        asked = freshness(response.headers, now)
+        lasts = min(max(least if asked is None else asked, least), most, self._policy.age_most)
+        found = Cached(value, DocumentRow(url, response.body, now, now + lasts))
+        self._good.put(url, found, len(response.body))
+        self._bad.drop(url)
+        if admission.known:
+            await self._store.keep_document(found.row)
+        return found
 
-    def _failed(self, url: str, error: PoppyError) -> PoppyError:
-        self._keep(self._bad, url, _Failure(error, self._clock.now() + self._failure_kept))
-        if not isinstance(error, TemporarilyUnavailable):
-            self._good.pop(url, None)
-        return error
-
-    def _retry(self) -> int:
-        return max(1, int(self._failure_kept))
-
-    def _keep(self, table: OrderedDict[str, K], url: str, value: K) -> None:
-        table[url] = value
-        table.move_to_end(url)
-        if len(table) > self._kept:
-            table.popitem(last=False)
+    async def _failed(self, url: str, passing: bool, rule: str, detail: str) -> PoppyError:
+        """Remember it. What is definitely not there any more is used no more, here and after a restart."""
+        now = self._clock.now()
+        failure = _Failure(now + self._policy.failure_kept, passing, rule, f"{self._kind} {url}: {detail}")
+        self._bad.put(url, failure)
+        if not passing and self._good.find(url) is not None:
+            self._good.drop(url)
+            await self._store.keep_document(DocumentRow(url, b"", 0.0, 0.0))
+        return failure.error(now)

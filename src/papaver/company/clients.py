@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
-from papaver.company.client_documents import OUTWARD, DocumentCache
-from papaver.company.limits import Rates, check_rate
+from papaver.company.bounded import Bounded
+from papaver.company.client_documents import OUTWARD, Admission, CachePolicy, DocumentCache
+from papaver.company.limits import Rates, check_rate, network_of
 from papaver.company.settings import CompanyLimits
 from papaver.jose.keys import KeySet
-from papaver.oauth.client_metadata import ClientMetadata, read_client_metadata
+from papaver.oauth.client_metadata import ClientMetadata, check_client_id, read_client_metadata
+from papaver.oauth.errors import OAuthError
 from papaver.ports.company import ClientStore
 from papaver.ports.system import Clock, Fetcher
 from papaver.protocol.errors import InvalidSession
 from papaver.protocol.terms import ClientId
 from papaver.values.rules import rule
 
-__all__ = ["Client", "Clients", "check_accepted"]
+__all__ = ["Client", "Clients", "check_accepted", "check_keys_usable"]
 
 T = TypeVar("T")
 Verdict = Literal["allowed", "blocked"]
+Policy = Literal["all", "allowed"]
+SEEN_EVERY: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Client:
 
 
 @rule("client.accepted")
-def check_accepted(client_id: ClientId, verdict: Verdict | None, accept: Literal["all", "allowed"]) -> None:
+def check_accepted(client_id: ClientId, verdict: Verdict | None, accept: Policy) -> None:
     """4.1: a Company decides whom it accepts; refusal at a resource is `invalid_session`."""
     if verdict == "blocked" or (verdict is None and accept == "allowed"):
         raise InvalidSession(
@@ -41,6 +44,13 @@ def check_accepted(client_id: ClientId, verdict: Verdict | None, accept: Literal
             rule="client.accepted",
             detail=f"{client_id}: {verdict or 'not allowed'}",
         )
+
+
+@rule("client.keys-usable")
+def check_keys_usable(keys: KeySet) -> None:
+    """4.1, 5.2: a key set with no key that may sign a delegation proves nothing."""
+    if not keys.keys:
+        raise InvalidSession(OUTWARD, rule="client.keys-usable", detail="no usable key")
 
 
 class Clients:
@@ -52,12 +62,12 @@ class Clients:
         fetcher: Fetcher,
         clock: Clock,
         limits: CompanyLimits,
-        accept: Literal["all", "allowed"],
+        accept: Policy,
     ) -> None:
         self._store, self._clock, self._limits = store, clock, limits
-        self._accept: Literal["all", "allowed"] = accept
+        self._accept: Policy = accept
         self._rates = Rates(limits.rates_kept)
-        self._known: OrderedDict[ClientId, None] = OrderedDict()
+        self._seen: Bounded[ClientId, float] = Bounded(limits.clients_cached)
         self._metadata = self._cache("client metadata", read_client_metadata, limits.metadata_age_most, fetcher)
         self._keys = self._cache("key set", _read_keys, limits.keys_age_most, fetcher)
 
@@ -65,18 +75,15 @@ class Clients:
         self, kind: str, read: Callable[[str, object], T], age_most: float, fetcher: Fetcher
     ) -> DocumentCache[T]:
         limits = self._limits
-        return DocumentCache(
-            kind,
-            read,
-            fetcher=fetcher,
-            store=self._store,
-            clock=self._clock,
+        policy = CachePolicy(
             fresh=(limits.documents_fresh_least, limits.documents_fresh_most),
             age_most=age_most,
             failure_kept=limits.fetch_failure_kept,
             reload_every=limits.unknown_kid_refetch,
             kept=limits.clients_cached,
+            kept_bytes=limits.documents_kept_bytes,
         )
+        return DocumentCache(kind, read, policy, fetcher=fetcher, store=self._store, clock=self._clock)
 
     async def load(self, client_id: ClientId, peer: str) -> Client:
         """The client's documents (5.3 step 1).
@@ -84,10 +91,16 @@ class Clients:
         Raises InvalidSession when it is refused or its documents are wrong, TemporarilyUnavailable when they cannot be
         had just now, RateLimited when too many unknown clients were asked about.
         """
-        check_accepted(client_id, await self._store.verdict(client_id), self._accept)
-        admit = self._admit(client_id, peer)
-        metadata = await self._metadata.load(client_id, admit)
-        keys = await self._keys.load(metadata.value.jwks_uri, admit)
+        verdict = await self._store.verdict(client_id)
+        check_accepted(client_id, verdict, self._accept)
+        metadata = self._metadata.fresh(client_id)
+        if metadata is None:
+            _check_form(client_id)
+            metadata = await self._metadata.load(client_id, self._admission(client_id, peer, verdict))
+        jwks_uri = metadata.value.jwks_uri
+        keys = self._keys.fresh(jwks_uri)
+        if keys is None:
+            keys = await self._keys.load(jwks_uri, self._admission(client_id, peer, verdict))
         return Client(metadata.value, keys.value)
 
     async def reload(self, client: Client, peer: str) -> Client | None:
@@ -95,31 +108,46 @@ class Clients:
 
         At most once per interval and key set (limits.md): what a stranger sends must not make us fetch at will.
         """
-        admit = self._admit(ClientId(client.metadata.client_id), peer)
-        keys = await self._keys.reload(client.metadata.jwks_uri, admit)
+        admission = self._admission(ClientId(client.metadata.client_id), peer, None)
+        keys = await self._keys.reload(client.metadata.jwks_uri, admission)
         return None if keys is None or keys.value is client.keys else Client(client.metadata, keys.value)
 
-    async def proven(self, client_id: ClientId) -> None:
-        """Its signature verified: it is no stranger any more, and it appears in the list of clients."""
-        if client_id not in self._known:
-            await self._store.seen(client_id, self._clock.now())
-            if len(self._known) >= self._limits.clients_cached:
-                self._known.popitem(last=False)
-        self._known[client_id] = None
+    def is_known(self, client_id: ClientId) -> bool:
+        """Whether its signature verified lately, so that `proven` has nothing to do."""
+        seen = self._seen.find(client_id)
+        return seen is not None and self._clock.now() < seen + SEEN_EVERY
 
-    def _admit(self, client_id: ClientId, peer: str) -> Callable[[], None]:
-        def admit() -> None:
-            if client_id in self._known:
-                return
-            now = self._clock.now()
-            check_rate(self._rates, f"fetches for {peer}", self._limits.fetches_per_address, now)
-            check_rate(self._rates, "fetches", self._limits.fetches_in_all, now)
+    async def proven(self, client: Client) -> None:
+        """Its signature verified: it is no stranger any more; it appears in the list of clients, its documents stay."""
+        client_id = ClientId(client.metadata.client_id)
+        now = self._clock.now()
+        if self._seen.find(client_id) is None:
+            await self._metadata.keep(client_id)
+            await self._keys.keep(client.metadata.jwks_uri)
+        self._seen.put(client_id, now)
+        await self._store.seen(client_id, now)
 
-        return admit
+    def _admission(self, client_id: ClientId, peer: str, verdict: Verdict | None) -> Admission:
+        known = verdict == "allowed" or self._seen.find(client_id) is not None
+
+        def check() -> None:
+            if not known:
+                now = self._clock.now()
+                check_rate(self._rates, ("fetches", network_of(peer)), self._limits.fetches_per_address, now)
+                check_rate(self._rates, ("fetches",), self._limits.fetches_in_all, now)
+
+        return Admission(known, check)
+
+
+def _check_form(client_id: ClientId) -> None:
+    """What cannot be a `client_id` is never fetched (C62); what is wrong with it is its sender's to know (B19)."""
+    try:
+        check_client_id(client_id)
+    except OAuthError as error:
+        raise InvalidSession(error.description, rule=error.rule, detail=error.detail) from None
 
 
 def _read_keys(url: str, document: object) -> KeySet:
     keys = KeySet.read(document)
-    if not keys.keys:
-        raise InvalidSession(OUTWARD, rule="client.keys-usable", detail=f"{url} has no usable key")
+    check_keys_usable(keys)
     return keys

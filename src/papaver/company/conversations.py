@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from papaver.company.holding import Holding
+from papaver.company.holding import Hold, Holding
 from papaver.company.sessions import OpenedSession, Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.ports.company import ConversationLog, Slice
@@ -26,19 +26,27 @@ from papaver.protocol.conversation.operations import (
 from papaver.protocol.conversation.ownership import binds, check_owner
 from papaver.protocol.conversation.pages import EventIds, page, read_cursor, should_hold
 from papaver.protocol.dialect import Accepted, Dialect, Route, RouteKind, StartBody, Wanted
-from papaver.protocol.errors import ConversationNotFound, InvalidCursor, SessionEnded
-from papaver.protocol.session import check_not_ended
+from papaver.protocol.errors import ConversationNotFound, InvalidCursor, PayloadTooLarge, SessionEnded
 from papaver.protocol.terms import ConversationId, MessageId
+from papaver.values.rules import rule
 from papaver.web.messages import Request, Response
 
-__all__ = ["Conversations", "Said"]
+__all__ = ["Conversations", "Said", "check_text"]
 
 Said = StartBody | Message | None
 """What a body said: a start, a message, or nothing (a read, a handoff, a close)."""
 
 
+@rule("limits.text")
+def check_text(message: Message | None, limit: int) -> None:
+    """A message text has at most as many octets as this Company takes. Raises PayloadTooLarge."""
+    text = None if message is None else message.text
+    if text is not None and len(text) * 4 > limit and len(text.encode()) > limit:
+        raise PayloadTooLarge(f"a message text has at most {limit} octets here", rule="limits.text")
+
+
 class Conversations:
-    """The five requests of 8.2 for one Company. `woken` is called after a change that a turn may have to answer."""
+    """The five requests of 8.2 for one Company."""
 
     def __init__(
         self,
@@ -58,9 +66,13 @@ class Conversations:
         codec = dialect.conversations
         match route.kind:
             case RouteKind.START:
-                return codec.read_start(request)
+                body = codec.read_start(request)
+                check_text(body.message, self._limits.text_bytes)
+                return body
             case RouteKind.SAY:
-                return codec.read_say(request)
+                message = codec.read_say(request)
+                check_text(message, self._limits.text_bytes)
+                return message
             case RouteKind.HAND_OFF | RouteKind.CLOSE:
                 codec.read_nothing(request)
                 return None
@@ -140,9 +152,8 @@ class Conversations:
         session = (caller.client_id, opened.row.sid)
         after = 0 if wanted.cursor is None else self._hinted(conversation, wanted)
         found = await self._log.read(conversation, after, self._limits.page, session=session)
-        if found is not None and found.session is not None and found.session.ended_at is not None:
-            self._sessions.forget(opened.row)
-            check_not_ended(found.session)
+        if found is not None and found.session is not None:
+            self._sessions.check_row(opened, found.session)
         check_owner(None if found is None else found.head, caller)
         if found is None:
             raise ConversationNotFound(detail="there is none")
@@ -166,21 +177,32 @@ class Conversations:
         own: MessageId | None,
         gone: Callable[[], Awaitable[None]],
     ) -> Slice:
-        """Hold until there is something to return, the wait is over, the caller left, or the Company stops."""
+        """Hold until there is something to return, the wait is over, the caller left, or the Company stops.
+
+        What is returned was read after that: a Session that ended meanwhile is told so (readings 3).
+        """
         seconds = min(wanted.wait or 0, self._limits.wait_cap)
         until = self._clock.monotonic() + seconds
         with self._log.watch(conversation) as watch:
             found = await self._slice(opened, caller, conversation, wanted)
-            left = until - self._clock.monotonic()
-            if left <= 0 or self._holding.stopped or not should_hold(found, own):
+            if not (seconds and should_hold(found, own) and self._may_hold(caller, own)):
                 return found
-            with self._holding.one(f"{caller.client_id} {caller.user_id}", self._limits.held_per_user):
-                async with self._holding.until_gone(gone):
-                    while should_hold(found, own) and (left := until - self._clock.monotonic()) > 0:
-                        if not await watch.wait(left):
-                            break
-                        found = await self._slice(opened, caller, conversation, wanted)
+            with Hold(self._holding, (caller.client_id, caller.user_id), watch, gone) as hold:
+                while not hold.over and should_hold(found, own) and (left := until - self._clock.monotonic()) > 0:
+                    woken = await watch.wait(left)
+                    found = await self._slice(opened, caller, conversation, wanted)
+                    if not woken:
+                        break
             return found
+
+    def _may_hold(self, caller: Caller, own: MessageId | None) -> bool:
+        """A read that finds no place is refused; a message was accepted, so an error would be a lie (readings 22)."""
+        if self._holding.stopped:
+            return False
+        user = (caller.client_id, caller.user_id)
+        if own is None:
+            self._holding.check_place(user)
+        return self._holding.has_place(user)
 
 
 def _named(route: Route) -> ConversationId:

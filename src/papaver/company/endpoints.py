@@ -1,74 +1,131 @@
-"""Routes of the Company's endpoints, in the order of readings 5, and how an error leaves: rendered, and logged once."""
+"""Routes of the Company's endpoints, and what a request passes through, in the order of readings 5."""
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+from urllib.parse import unquote_plus
 
 from papaver.company.conversations import Conversations
 from papaver.company.incoming import Incoming
 from papaver.company.offer import CONVERSATIONS, Offer
-from papaver.company.sessions import OpenedSession, Sessions
+from papaver.company.refusals import Attempt, Refusals
+from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.protocol.dialect import Dialect, NoRoute, Place, Route, RouteKind, Version
-from papaver.protocol.errors import InvalidRequest, PoppyError
+from papaver.protocol.errors import ConfigurationError, InvalidRequest, PoppyError, RateLimited
 from papaver.protocol.negotiation import VERSION_HEADER, negotiate, retirement_fields
-from papaver.protocol.session import BoundSession, VerifiedSession, check_header_once
+from papaver.protocol.session import BoundSession, VerifiedSession
+from papaver.protocol.session_checks import check_header_once
 from papaver.values import strict_json
+from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
 from papaver.web.messages import Headers, Request, Response
 
-__all__ = ["Endpoints", "check_no_credentials_in_url"]
+__all__ = ["Endpoints", "check_no_credentials_in_url", "nothing_here", "suffix_of"]
 
-log = logging.getLogger("papaver.company")
-
-JSON = ("content-type", "application/json")
-NO_STORE = ("cache-control", "no-store")
-IN_URLS = ("access_token=", "poppy-session=", "poppy_session=")
+JSON: Final = ("content-type", "application/json")
+NO_STORE: Final = ("cache-control", "no-store")
+CREDENTIALS: Final = frozenset({"access_token", "poppy-session", "poppy_session"})
 
 
 @rule("request.no-credentials-in-url")
 def check_no_credentials_in_url(query: str) -> None:
     """5.6: tokens and Session JWTs are not taken from a URL, and a request that has one there is refused (B10)."""
-    lowered = query.lower()
-    for name in IN_URLS:
-        if lowered.startswith(name) or f"&{name}" in lowered:
+    for pair in query.split("&") if query else ():
+        name = unquote_plus(pair.partition("=")[0]).lower()
+        if name in CREDENTIALS:
             raise InvalidRequest(
-                f"the URL carries {name[:-1]}; credentials go into header fields", rule="request.no-credentials-in-url"
+                f"the URL carries {name}; credentials go into header fields", rule="request.no-credentials-in-url"
             )
 
 
 class Endpoints:
     """The conversation endpoint, and Sessions for the app's own API."""
 
-    def __init__(self, offer: Offer, sessions: Sessions, conversations: Conversations, limits: CompanyLimits) -> None:
-        self._offer, self._sessions, self._conversations, self._limits = offer, sessions, conversations, limits
-        self._dialects: Mapping[Version, Dialect] = offer.dialects
-        self._preferred = self._dialects[offer.versions[0]]
+    def __init__(
+        self,
+        offer: Offer,
+        sessions: Sessions,
+        conversations: Conversations,
+        refusals: Refusals,
+        dialects: Mapping[Version, Dialect],
+        limits: CompanyLimits,
+    ) -> None:
+        self._offer, self._sessions, self._conversations = offer, sessions, conversations
+        self._refusals, self._dialects, self._limits = refusals, dialects, limits
+        self._preferred = dialects[offer.versions[0]]
         self._retiring = offer.retiring()
 
     async def conversation(self, incoming: Incoming, suffix: str) -> Response:
         """A request below the conversation endpoint; `suffix` is what follows it, as received."""
-        route = self._route(self._preferred, incoming.method, suffix)
-        if isinstance(route, NoRoute):
-            return _nothing_here(route)
-        dialect = self._preferred
-        client = ""
+        attempt = Attempt(incoming)
         try:
-            dialect = self._dialect(incoming.headers)
-            url = f"{self._offer.endpoint}{suffix}"
-            bound = await self._sessions.prove(dialect, incoming.method, url, incoming.headers, incoming.peer)
-            client = bound.proven.client_id
-            response = await self._handle(dialect, incoming, route, url, bound)
+            dialect = self._negotiate(attempt)
         except PoppyError as error:
-            response = self.refuse(error, dialect, Place.ENDPOINT, incoming, client)
-        more = retirement_fields(dialect.version, self._retiring)
-        return response if not more else Response(response.status, response.headers.with_(*more), response.body)
+            route = _route(self._preferred, incoming.method, suffix)
+            return nothing_here(route.allow) if isinstance(route, NoRoute) else self._refused(error, attempt)
+        route = _route(dialect, incoming.method, suffix)
+        if isinstance(route, NoRoute):
+            return nothing_here(route.allow)
+        try:
+            url = f"{self._offer.endpoint}{suffix}"
+            bound = await self._prove(dialect, attempt, incoming.method, url)
+            response = await self._handle(dialect, incoming, route, url, bound)
+        except ConfigurationError:
+            raise
+        except PapaverError as error:
+            response = self._refused(error, attempt)
+        more = self.retirement(dialect.version) if self._retiring else ()
+        return Response(response.status, response.headers.with_(*more), response.body) if more else response
+
+    async def verify(self, incoming: Incoming, method: str, path: str, query: str) -> VerifiedSession:
+        """The Session of a request to the app's own API (5.3), which `method`, `path` and `query` describe.
+
+        Raises a PoppyError, which is logged already; render it with `write`.
+        """
+        attempt = Attempt(incoming)
+        try:
+            dialect = self._negotiate(attempt)
+            bound = await self._prove(dialect, attempt, method, f"{self._offer.app_url}{path}")
+            opened = await self._sessions.open(dialect, bound, incoming.headers)
+            check_no_credentials_in_url(query)
+        except PoppyError as error:
+            told = self._counted(error, attempt)
+            self._refusals.log(told, self._refusals.write(told, attempt.dialect, Place.API), attempt)
+            raise told from None
+        return opened.verified
+
+    def write(self, error: PoppyError, incoming: Incoming) -> Response:
+        """A PoppyError as section 7 answers it at an API, in the version that the request named."""
+        attempt = Attempt(incoming)
+        with suppress(PoppyError):
+            self._negotiate(attempt)
+        return self._refusals.write(error, attempt.dialect, Place.API)
+
+    def retirement(self, version: Version) -> tuple[tuple[str, str], ...]:
+        """The fields that say that a version ends (3.4); most have none."""
+        return retirement_fields(version, self._retiring)
+
+    def _negotiate(self, attempt: Attempt) -> Dialect:
+        """Readings 5: the header is there, once; then the version; nothing is handled under another one."""
+        headers = attempt.incoming.headers
+        check_header_once(headers.all(self._preferred.session.header))
+        attempt.dialect = dialect = self._dialects[negotiate(headers.all(VERSION_HEADER), self._dialects)]
+        return dialect
+
+    async def _prove(self, dialect: Dialect, attempt: Attempt, method: str, url: str) -> BoundSession:
+        jwt = dialect.session.read(attempt.incoming.headers)
+        attempt.client = jwt.iss
+        bound = await self._sessions.prove(dialect, jwt, method, url, attempt.incoming.peer)
+        attempt.proven = True
+        return bound
 
     async def _handle(
         self, dialect: Dialect, incoming: Incoming, route: Route | PoppyError, url: str, bound: BoundSession
     ) -> Response:
+        opened = await self._sessions.open(dialect, bound, incoming.headers, remembered=True)
         try:
             check_no_credentials_in_url(incoming.query)
             if isinstance(route, PoppyError):
@@ -76,60 +133,40 @@ class Endpoints:
             wanted = dialect.conversations.read_query(incoming.query)
             body = b"" if route.kind is RouteKind.READ else await incoming.body(self._limits.body_bytes)
             request = Request(incoming.method, url, incoming.headers, body)
-            command = self._conversations.read(dialect, route, request)
+            said = self._conversations.read(dialect, route, request)
         except PoppyError:
-            # Readings 5: that the Session ended is said first, and an unknown one begins all the same.
-            await self._sessions.open(dialect, bound, incoming.headers)
+            # Readings 5: that the Session has ended is said first. Whatever goes on to the store is told there.
+            await self._sessions.check_open(opened)
             raise
-        opened: OpenedSession = await self._sessions.open(dialect, bound, incoming.headers)
-        return await self._conversations.answer(dialect, opened, route, command, wanted, incoming.gone)
+        return await self._conversations.answer(dialect, opened, route, said, wanted, incoming.gone)
 
-    async def verify(self, incoming: Incoming) -> VerifiedSession:
-        """The Session of a request to the app's own API (5.3). Raises a PoppyError; render it with `refuse`."""
-        dialect = self._dialect(incoming.headers)
-        url = f"{self._offer.app_url}{incoming.path}"
-        bound = await self._sessions.prove(dialect, incoming.method, url, incoming.headers, incoming.peer)
-        check_no_credentials_in_url(incoming.query)
-        return (await self._sessions.open(dialect, bound, incoming.headers)).verified
-
-    def _dialect(self, headers: Headers) -> Dialect:
-        """Readings 5: the header is there, once; then the version; nothing is handled under another one."""
-        check_header_once(headers.all(self._preferred.session.header))
-        return self._dialects[negotiate(headers.all(VERSION_HEADER), self._dialects)]
-
-    def _route(self, dialect: Dialect, method: str, suffix: str) -> Route | NoRoute | PoppyError:
-        try:
-            return dialect.conversations.route(method, suffix)
-        except PoppyError as error:
-            return error
-
-    def refuse(
-        self,
-        error: PoppyError,
-        dialect: Dialect | None,
-        place: Place,
-        incoming: Incoming | None = None,
-        client: str = "",
-    ) -> Response:
-        """The error as it leaves (7, 8.13), and the one line that says why, for the Company's own eyes."""
-        response = (dialect or self._preferred).errors.write(error, place)
-        line = {
-            "event": "refused",
-            "status": response.status,
-            "code": error.code,
-            "rule": error.rule,
-            "client": client,
-            "detail": error.detail,
-        }
-        if incoming is not None:
-            line |= {"method": incoming.method, "path": incoming.path, "peer": incoming.peer}
-        log.info("%s", json.dumps(line))
+    def _refused(self, error: PapaverError, attempt: Attempt) -> Response:
+        told = self._counted(error, attempt) if isinstance(error, PoppyError) else error
+        response = self._refusals.write(told, attempt.dialect, Place.ENDPOINT)
+        self._refusals.log(told, response, attempt)
         return response
 
+    def _counted(self, error: PoppyError, attempt: Attempt) -> PoppyError:
+        """The error, or that this address has sent too much that proves nothing (5.6)."""
+        if not attempt.proven:
+            try:
+                self._sessions.count_unverified(attempt.incoming.peer)
+            except RateLimited as limited:
+                return limited
+        return error
 
-def _nothing_here(route: NoRoute) -> Response:
-    if route.allow:
-        headers = Headers([("allow", ", ".join(route.allow)), JSON, NO_STORE])
+
+def _route(dialect: Dialect, method: str, suffix: str) -> Route | NoRoute | PoppyError:
+    try:
+        return dialect.conversations.route(method, suffix)
+    except PoppyError as error:
+        return error
+
+
+def nothing_here(allow: tuple[str, ...] = ()) -> Response:
+    """405 with the methods that there are, or 404 when there are none (readings 44)."""
+    if allow:
+        headers = Headers([("allow", ", ".join(allow)), JSON, NO_STORE])
         return Response(405, headers, strict_json.dumps({"error": "method_not_allowed"}))
     return Response(404, Headers([JSON, NO_STORE]), strict_json.dumps({"error": "not_found"}))
 

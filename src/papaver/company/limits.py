@@ -1,28 +1,30 @@
-"""How often: requests counted per client, User and address (5.6), and polls held at once."""
+"""How often: requests counted per client, User and address (5.6)."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from ipaddress import IPv6Address, ip_address, ip_network
 
 from papaver.protocol.errors import RateLimited
 from papaver.values.rules import rule
 
-__all__ = ["Held", "HeldOne", "Rates", "check_rate"]
+__all__ = ["Rates", "check_rate", "network_of"]
 
 MINUTE = 60.0
+Key = tuple[str, ...]
 
 
 class Rates:
     """Sliding counters of one minute: this minute's count, and the last one's in proportion to what is left of it.
 
-    Bounded: beyond `kept` keys the one unused longest is dropped. Two floats and two ints per key.
+    Bounded: beyond `kept` keys the one unused longest is dropped. Three ints per key.
     """
 
     def __init__(self, kept: int) -> None:
         self._kept = kept
-        self._rows: OrderedDict[str, tuple[int, int, int]] = OrderedDict()
+        self._rows: OrderedDict[Key, tuple[int, int, int]] = OrderedDict()
 
-    def count(self, key: str, limit: int, now: float) -> int:
+    def count(self, key: Key, limit: int, now: float) -> int:
         """Count one request; 0 when it is within `limit` a minute, else the whole seconds to wait."""
         minute, within = int(now // MINUTE), now % MINUTE
         row = self._rows.get(key)
@@ -52,40 +54,21 @@ def _seconds_until(limit: int, before: int, current: int, within: float) -> int:
 
 
 @rule("limits.rate")
-def check_rate(rates: Rates, key: str, limit: int, now: float) -> None:
+def check_rate(rates: Rates, key: Key, limit: int, now: float) -> None:
     """5.6: over the limit a request is refused with the seconds to wait."""
     wait = rates.count(key, limit, now)
     if wait:
-        raise RateLimited(wait, rule="limits.rate", detail=f"{key} is over {limit} a minute")
+        raise RateLimited(wait, rule="limits.rate", detail=f"{' '.join(key)} is over {limit} a minute")
 
 
-class Held:
-    """Polls held at once, per User. Use as `with held.one(key, limit):`."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, int] = {}
-
-    def one(self, key: str, limit: int) -> HeldOne:
-        return HeldOne(self._open, key, limit)
-
-
-class HeldOne:
-    """One place among a User's held requests, taken while the block runs; raises RateLimited when there is none."""
-
-    __slots__ = ("_key", "_limit", "_open")
-
-    def __init__(self, open_: dict[str, int], key: str, limit: int) -> None:
-        self._open, self._key, self._limit = open_, key, limit
-
-    def __enter__(self) -> None:
-        count = self._open.get(self._key, 0)
-        if count >= self._limit:
-            raise RateLimited(1, rule="limits.held", detail=f"{self._key} holds {count} polls")
-        self._open[self._key] = count + 1
-
-    def __exit__(self, *_: object) -> None:
-        left = self._open.get(self._key, 1) - 1
-        if left > 0:
-            self._open[self._key] = left
-        else:
-            self._open.pop(self._key, None)
+def network_of(peer: str) -> str:
+    """What an address counts as: itself, or the /64 that one subscriber has of IPv6."""
+    try:
+        address = ip_address(peer.partition("%")[0])
+    except ValueError:
+        return peer
+    if not isinstance(address, IPv6Address):
+        return peer
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ip_network((address, 64), strict=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from papaver.protocol.company import (
     POPPY,
@@ -22,7 +22,7 @@ from papaver.values.rules import rule
 from papaver.versions import DIALECTS
 from papaver.web.urls import UrlError, host_of, origin_of, read_url
 
-__all__ = ["Mcp", "Offer", "OpenApi", "check_served_versions"]
+__all__ = ["Mcp", "Offer", "OpenApi", "check_retirements", "check_served_versions"]
 
 DEFAULT_PROTOCOLS = ("0.4",)
 CONVERSATIONS = "/conversations"
@@ -59,6 +59,7 @@ class Offer:
                   strips. Every `htu` is compared with it; the `Host` header decides nothing
     `local_path`  the path of `base_url` as the app sees it, when a proxy strips a part of it
     `protocols`   the versions served, the preferred one first
+    `internal_hosts`  further `Host` names under which the documents are served, for a proxy that does not pass it on
     `retirements` when a version is or will be deprecated, and when it stops being served (3.4)
     """
 
@@ -72,6 +73,7 @@ class Offer:
     protocols: Sequence[str] = DEFAULT_PROTOCOLS
     retirements: Mapping[str, Retirement] = field(default_factory=dict[str, Retirement])
     local_path: str | None = None
+    internal_hosts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -98,6 +100,7 @@ class Offer:
                 f"local_path is {local!r}, expected a tail of base_url's path {parts.path!r}", rule="offer.local-path"
             )
         check_served_versions(self.protocols)
+        check_retirements(self.retirements, self.protocols)
         check_offer(self.document(self.versions[0]), None)
 
     @property
@@ -127,7 +130,7 @@ class Offer:
     @property
     def hosts(self) -> frozenset[str]:
         """The hosts on which the documents are served."""
-        return frozenset((self.domain,))
+        return frozenset((self.domain, *(host.lower() for host in self.internal_hosts)))
 
     @property
     def endpoint_host(self) -> str:
@@ -161,10 +164,8 @@ class Offer:
         return published
 
     def retiring(self) -> Mapping[Version, Retirement]:
+        """The served versions that are about to end."""
         return {version: plan for text, plan in self.retirements.items() if (version := read_version(text)) is not None}
-
-    def with_conversations(self, offered: bool) -> Offer:
-        return replace(self, conversations=offered)
 
 
 @rule("offer.served-versions")
@@ -181,3 +182,18 @@ def check_served_versions(protocols: Sequence[str]) -> None:
             )
     if not protocols or len(set(protocols)) != len(protocols):
         raise ConfigurationError(f"protocols needs each version once, some of: {known}", rule="offer.served-versions")
+
+
+@rule("offer.retirements")
+def check_retirements(retirements: Mapping[str, Retirement], protocols: Sequence[str]) -> None:
+    """3.4: what is said to end is served, and it does not end before it is deprecated (RFC 9745 4)."""
+    for text, plan in retirements.items():
+        if text not in protocols:
+            raise ConfigurationError(
+                f"retirements has {text!r}, expected some of: {', '.join(protocols)}", rule="offer.retirements"
+            )
+        if plan.deprecated is not None and plan.sunset is not None and plan.sunset < plan.deprecated:
+            raise ConfigurationError(
+                f"version {text} ends at {plan.sunset:.0f}, before it is deprecated at {plan.deprecated:.0f}",
+                rule="offer.retirements",
+            )

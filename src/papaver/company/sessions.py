@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
+from papaver.company.bounded import Bounded
 from papaver.company.clients import Client, Clients
-from papaver.company.limits import Rates, check_rate
+from papaver.company.limits import Rates, check_rate, network_of
 from papaver.company.settings import CompanyLimits
 from papaver.ports.company import ReplayKey, SessionRow, SessionStore
 from papaver.ports.system import Clock, Ids
 from papaver.protocol.delegation import DelegationCache
 from papaver.protocol.dialect import Dialect
-from papaver.protocol.errors import InvalidSession, PoppyError
+from papaver.protocol.errors import InvalidSession
 from papaver.protocol.extensions import EXTENSIONS_HEADER, read_extensions
 from papaver.protocol.session import (
     BoundSession,
+    Expected,
     ProvenSession,
     SessionJwt,
     VerifiedSession,
     bind,
+    check_not_ended,
     expect,
     open_session,
 )
 from papaver.protocol.terms import ClientId, CompanyId, SessionId, UserId
 from papaver.web.messages import Headers
+from papaver.web.urls import UrlError
 
 __all__ = ["OpenedSession", "Sessions"]
 
-SEEN_EVERY = 60.0
+SEEN_EVERY: Final = 60.0
+UNKNOWN_SIGNER: Final = "delegation.signed-by-jwks-key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +62,34 @@ class Sessions:
         self._clock, self._ids, self._limits = clock, ids, limits
         self._delegations = DelegationCache(limits.delegations, limits.delegations_per_client)
         self._rates = Rates(limits.rates_kept)
-        self._live: OrderedDict[tuple[ClientId, SessionId], SessionRow] = OrderedDict()
+        self._live: Bounded[tuple[ClientId, SessionId], SessionRow] = Bounded(limits.rates_kept)
 
-    async def prove(self, dialect: Dialect, method: str, url: str, headers: Headers, peer: str) -> BoundSession:
+    async def prove(self, dialect: Dialect, jwt: SessionJwt, method: str, url: str, peer: str) -> BoundSession:
         """Steps 1 to 3 of 5.3, and the limits of 5.6: nothing is stored yet. Raises a PoppyError."""
-        now = self._clock.now()
-        claimed = ""
-        try:
-            jwt = dialect.session.read(headers)
-            claimed = jwt.iss
-            client = await self._clients.load(ClientId(claimed), peer)
-            proven = await self._verify(dialect, jwt, client, method, url, peer)
-        except PoppyError as error:
-            error.detail = f"{error.detail}; claims to be {claimed[:200]!r}"
-            check_rate(self._rates, f"address {peer}", self._limits.requests_per_address, now)
-            raise
-        await self._clients.proven(proven.client_id)
-        check_rate(self._rates, f"client {proven.client_id}", self._limits.requests_per_client, now)
-        check_rate(self._rates, f"user {proven.client_id} {proven.user_id}", self._limits.requests_per_user, now)
+        client = await self._clients.load(ClientId(jwt.iss), peer)
+        proven = await self._verify(dialect, jwt, client, method, url, peer)
+        if not self._clients.is_known(proven.client_id):
+            await self._clients.proven(client)
+        now, name = self._clock.now(), client.metadata.client_id
+        check_rate(self._rates, ("client", name), self._limits.requests_per_client, now)
+        check_rate(self._rates, ("user", name, proven.user_id), self._limits.requests_per_user, now)
         return bind(proven, None)
 
-    async def open(self, dialect: Dialect, bound: BoundSession, headers: Headers) -> OpenedSession:
-        """Step 4: the Session is new, or continues (5.3). Raises InvalidSession or SessionEnded."""
+    def count_unverified(self, peer: str) -> None:
+        """Count a request that proved nothing; raises RateLimited when its address has sent too many (5.6)."""
+        limit, now = self._limits.requests_per_address, self._clock.now()
+        check_rate(self._rates, ("address", network_of(peer)), limit, now)
+
+    async def open(
+        self, dialect: Dialect, bound: BoundSession, headers: Headers, *, remembered: bool = False
+    ) -> OpenedSession:
+        """Step 4: the Session is new, or continues (5.3). Raises InvalidSession or SessionEnded.
+
+        `remembered`: a row read within the last minute will do, because what is done next looks at it again.
+        """
         proven, now = bound.proven, self._clock.now()
         key = (proven.client_id, proven.sid)
-        row = self._live.get(key)
+        row = self._live.find(key) if remembered else None
         if row is None or now > row.seen_at + SEEN_EVERY:
             fresh = SessionRow(
                 key=self._ids.token(),
@@ -92,24 +100,39 @@ class Sessions:
                 seen_at=now,
             )
             row = await self._store.open(fresh, forget_before=now - self._limits.session_idle)
-            self._remember(key, row)
-        verified = open_session(bound, row, version=str(dialect.version), extensions=_declared(dialect, headers))
+            if row.ended_at is None:
+                self._live.put(key, row)
+        verified = open_session(bound, row, version=str(dialect.version), extensions=_declared(headers))
         until = proven.iat + self._limits.iat_window + 1
         return OpenedSession(verified, row, ReplayKey(proven.client_id, proven.jti, until))
 
+    async def check_open(self, opened: OpenedSession) -> None:
+        """Raises SessionEnded when the Session of a remembered row has ended meanwhile, by whatever process."""
+        row = await self._store.load(opened.row.client_id, opened.row.sid)
+        if row is not None:
+            self.check_row(opened, row)
+
+    def check_row(self, opened: OpenedSession, row: SessionRow) -> None:
+        """As `check_open`, for a row that was just read."""
+        if row.ended_at is not None:
+            self.forget(opened.row)
+        check_not_ended(row)
+
     def forget(self, row: SessionRow) -> None:
         """Ask the store the next time."""
-        self._live.pop((row.client_id, row.sid), None)
+        self._live.drop((row.client_id, row.sid))
 
     async def end(self, client_id: ClientId, sid: SessionId) -> bool:
         """End one Session; False when there is no live one. Its next request gets `session_ended` (5.5)."""
-        self._live.pop((client_id, sid), None)
-        return await self._store.end(client_id, sid, self._clock.now())
+        ended = await self._store.end(client_id, sid, self._clock.now())
+        self._live.drop((client_id, sid))
+        return ended
 
     async def end_user(self, client_id: ClientId, user_id: UserId) -> int:
         """End every live Session of a User; how many."""
-        self._live = OrderedDict((key, row) for key, row in self._live.items() if row.user_id != user_id)
-        return await self._store.end_user(client_id, user_id, self._clock.now())
+        ended = await self._store.end_user(client_id, user_id, self._clock.now())
+        self._live.drop_all()
+        return ended
 
     async def sweep(self) -> int:
         """Forget Sessions that were idle or ended for long (5.5; limits.md)."""
@@ -121,32 +144,31 @@ class Sessions:
     async def _verify(
         self, dialect: Dialect, jwt: SessionJwt, client: Client, method: str, url: str, peer: str
     ) -> ProvenSession:
-        expected = expect(
-            company_id=self._company_id,
-            method=method,
-            url=url,
-            now=self._clock.now(),
-            iat_window=self._limits.iat_window,
-        )
+        expected = self._expected(method, url)
         try:
             return dialect.session.verify(jwt, client.keys, expected, self._delegations)
         except InvalidSession as error:
-            if error.rule != "delegation.signed-by-jwks-key":
+            if error.rule != UNKNOWN_SIGNER:
                 raise
             newer = await self._clients.reload(client, peer)
             if newer is None:
                 raise
         return dialect.session.verify(jwt, newer.keys, expected, self._delegations)
 
-    def _remember(self, key: tuple[ClientId, SessionId], row: SessionRow) -> None:
-        if row.ended_at is not None:
-            self._live.pop(key, None)
-            return
-        self._live[key] = row
-        self._live.move_to_end(key)
-        if len(self._live) > self._limits.rates_kept:
-            self._live.popitem(last=False)
+    def _expected(self, method: str, url: str) -> Expected:
+        try:
+            return expect(
+                company_id=self._company_id,
+                method=method,
+                url=url,
+                now=self._clock.now(),
+                iat_window=self._limits.iat_window,
+            )
+        except UrlError as error:
+            raise InvalidSession(
+                "the request's URL is none that an htu can name", rule="session.htu-is-url", detail=error.description
+            ) from None
 
 
-def _declared(dialect: Dialect, headers: Headers) -> Mapping[str, str]:
+def _declared(headers: Headers) -> Mapping[str, str]:
     return read_extensions(headers.all(EXTENSIONS_HEADER))

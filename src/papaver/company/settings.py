@@ -18,9 +18,9 @@ class CompanyLimits:
     """Sizes in bytes, times in seconds, rates per minute."""
 
     iat_window: int = _limit(60, "Session JWT: `iat` accepted this far from now, both ways", low=1, high=300)
-    header_bytes: int = _limit(8 * 1024, "Session header, above: `invalid_session`", low=1024)
-    body_bytes: int = _limit(256 * 1024, "request body, above: 413", low=1024)
-    text_bytes: int = _limit(64 * 1024, "message text, above: 413", low=1)
+    header_bytes: int = _limit(8 * 1024, "Session header, above: `invalid_session`", low=1024, high=64 * 1024)
+    body_bytes: int = _limit(256 * 1024, "request body, above: 413; a reply of the handler", low=1024, high=256 * 1024)
+    text_bytes: int = _limit(64 * 1024, "message text, above: 413", low=1, high=64 * 1024)
     delegations: int = _limit(10_000, "verified delegations cached, in all", low=1)
     delegations_per_client: int = _limit(1_000, "verified delegations cached, per client", low=1)
     wait_cap: int = _limit(25, "longest `wait`, in seconds; a larger one is held only as long", low=0, high=300)
@@ -45,11 +45,14 @@ class CompanyLimits:
     fetches_per_address: int = _limit(10, "fetches for unknown clients a minute, per source address", low=1)
     fetches_in_all: int = _limit(60, "fetches for unknown clients a minute, in all", low=1)
     clients_cached: int = _limit(10_000, "clients whose documents are kept in memory", low=1)
+    documents_kept_bytes: int = _limit(
+        32 * 2**20, "their documents kept in memory, for each of the two kinds", low=2**20
+    )
     requests_per_client: int = _limit(60_000, "requests a minute, per client", low=1)
     requests_per_user: int = _limit(120, "requests a minute, per User", low=1)
     requests_per_address: int = _limit(120, "unverified requests a minute, per address", low=1)
     held_per_user: int = _limit(20, "held polls at once, per User", low=1)
-    rates_kept: int = _limit(100_000, "counters of rates kept in memory", low=100)
+    rates_kept: int = _limit(100_000, "counters of rates, and live Sessions, kept in memory", low=100)
 
     def __post_init__(self) -> None:
         for one in fields(self):

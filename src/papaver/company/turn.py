@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, overload
 
-from papaver.protocol.conversation.model import Author, Context, Message
+from papaver.company.journal import Steps
+from papaver.protocol.conversation.model import Author, Context, Event, Message, MessageAdded
+from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import ClientId, ConversationId, TurnId, UserId
+from papaver.values.rules import rule
+from papaver.web.urls import UrlError, check_https
 
-__all__ = ["Handler", "Reply", "Turn"]
+__all__ = ["Handler", "Reply", "Transcript", "Turn", "check_author", "messages_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +26,55 @@ class Reply:
     author: Author | None = None
 
 
-Step = Callable[[str, Callable[[], Awaitable[object]]], Awaitable[object]]
+@rule("reply.author-image")
+def check_author(author: Author | None) -> None:
+    """8.4: the picture of an author is at an https URL. Raises ConfigurationError."""
+    if author is None or author.image is None:
+        return
+    try:
+        check_https(author.image)
+    except UrlError as error:
+        raise ConfigurationError(
+            f"an author's image is {author.image!r}, expected an https URL",
+            rule="reply.author-image",
+            detail=error.description,
+        ) from None
+
+
+class Transcript(Sequence[Message]):
+    """The newest messages of a conversation, at most `limit`, oldest first; decoded when they are first looked at."""
+
+    def __init__(self, events: Sequence[Event], limit: int) -> None:
+        self._events, self._limit = events, limit
+
+    @cached_property
+    def _all(self) -> list[Message]:
+        return messages_of(self._events)
+
+    @property
+    def older(self) -> Sequence[Message]:
+        """Messages that were read and found no place."""
+        return self._all[: -self._limit]
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+        return self._all[-self._limit :][index]
+
+    def __len__(self) -> int:
+        return min(len(self._all), self._limit)
+
+    def __repr__(self) -> str:
+        return f"Transcript({self._all[-self._limit :]!r})"
+
+
+def messages_of(events: Iterable[Event]) -> list[Message]:
+    """The messages among some events."""
+    return [event.message for event in events if isinstance(event, MessageAdded)]
+
+
 History = Callable[[int | None], AsyncIterator[Message]]
 
 
@@ -43,7 +97,7 @@ class Turn:
     transcript: Sequence[Message]
     context: Context
     attempt: int
-    _step: Step = field(repr=False)
+    _steps: Steps = field(repr=False)
     _history: History = field(repr=False)
 
     @property
@@ -57,13 +111,13 @@ class Turn:
         value = self.context.get("locale")
         return value if isinstance(value, str) else None
 
-    async def once(self, name: str, call: Callable[[], Awaitable[object]]) -> object:
+    async def once(self, name: str, call: Callable[[], Awaitable[object]]) -> Any:
         """Run `call` once for this turn, whatever crashes: its JSON result is journaled and returned from then on.
 
         A crash between the end of `call` and the journal runs it again: give the other system `turn.id` as its
         idempotency key. Results must be JSON values.
         """
-        return await self._step(name, call)
+        return await self._steps.once(name, call)
 
     def history(self, page: int | None = None) -> AsyncIterator[Message]:
         """Messages before the transcript, newest first, read page by page."""

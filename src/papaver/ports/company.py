@@ -86,6 +86,10 @@ class Watch(Protocol):
         """True as soon as there was a wake-up since the last `wait` (or since it was made); False after `seconds`."""
         ...
 
+    def wake(self) -> None:
+        """End the `wait` that runs, or the next one, at once."""
+        ...
+
 
 class ConversationLog(Protocol):
     """Heads, events, receipts, replay keys and turns of one Company."""

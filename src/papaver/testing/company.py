@@ -62,7 +62,7 @@ class Answer:
     @property
     def error(self) -> str | None:
         """The code in the body, if any."""
-        body = json.loads(self.response.body) if self.response.body else {}
+        body: dict[str, Any] = json.loads(self.response.body) if self.response.body else {}
         return body.get("error")
 
     def __repr__(self) -> str:
@@ -109,7 +109,8 @@ class CompanyBench:
             "content-type": "application/json" if method == "POST" else None,
         }
         if headers is None or "poppy-session" not in headers:
-            sent["poppy-session"] = signer.header(method, url, self.company.id, **{"now": self.clock.now(), **claims})
+            said: dict[str, Any] = {"now": self.clock.now(), **claims}
+            sent["poppy-session"] = signer.header(method, url, self.company.id, **said)
         sent.update(headers or {})
         content = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
         left = gone or asyncio.Event()
@@ -174,15 +175,14 @@ async def company_bench(
 ) -> AsyncGenerator[CompanyBench]:
     """A Company that echoes, or the given one, run with a memory store unless it has another."""
     if company is None:
-        company = Company(
-            **{
-                "domain": "example.com",
-                "name": "Example",
-                "base_url": "https://api.example.com/poppy",
-                "store": MemoryStore(),
-                **options,
-            }
-        )
+        settings: dict[str, Any] = {
+            "domain": "example.com",
+            "name": "Example",
+            "base_url": "https://api.example.com/poppy",
+            "store": MemoryStore(),
+            **options,
+        }
+        company = Company(**settings)
 
         @company.conversation
         async def echo(turn: Any) -> str:
@@ -194,8 +194,7 @@ async def company_bench(
     clock = ManualClock(NOW)
     await company.store.open()
     await company.wire(clock, SeededIds(), documents, turns_elsewhere=not turns)
-    runner = asyncio.create_task(company.run_turns()) if turns else None
-    await asyncio.sleep(0)
+    runner = company.start_turns() if turns else None
     try:
         yield CompanyBench(company, agent, clock, documents)
     finally:

@@ -1,0 +1,110 @@
+"""The durable turn runner: leases what is due and has it answered, whatever fails, until the Company stops.
+
+A turn never runs inside the POST that caused it, and a failed one ends neither the runner nor the app.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from papaver.company.settings import CompanyLimits
+from papaver.company.turns import Turns
+from papaver.ports.company import ConversationLog, LeasedTurn, Watch
+from papaver.ports.system import Clock, Ids
+from papaver.protocol.conversation.operations import LeaseLost
+from papaver.protocol.terms import TurnId
+from papaver.values.errors import PapaverError
+
+__all__ = ["Runner"]
+
+log = logging.getLogger("papaver.company.turns")
+
+LOOK_EVERY: Final = 1.0
+"""Seconds between two looks for turns that nothing announces, such as those of a lease that is over."""
+
+
+class Runner:
+    """Runs the turns of one Company in this process; several processes share one store."""
+
+    def __init__(
+        self, store_log: ConversationLog, turns: Turns, clock: Clock, ids: Ids, limits: CompanyLimits, holder: str
+    ) -> None:
+        self._log, self._turns, self._clock, self._ids = store_log, turns, clock, ids
+        self._limits, self._holder = limits, holder
+        self._stopped = asyncio.Event()
+        self._running: dict[asyncio.Task[None], LeasedTurn] = {}
+
+    def stop(self) -> None:
+        """Lease nothing more; turns that run are given back, due at once for another process."""
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """Until `stop`. A round that fails, such as of a store that is away, is logged and tried again."""
+        stopped = asyncio.create_task(self._stopped.wait())
+        try:
+            with self._log.watch_turns() as watch:
+                while not self._stopped.is_set():
+                    await self._round(watch, stopped)
+        finally:
+            stopped.cancel()
+            await self._give_back()
+
+    async def due_for(self) -> float:
+        """Seconds for which the oldest due turn has waited; 0 when none is."""
+        count, since = await self._log.turns_pending(self._clock.now())
+        return max(0.0, self._clock.now() - since) if count else 0.0
+
+    async def _round(self, watch: Watch, stopped: asyncio.Task[bool]) -> None:
+        full = False
+        try:
+            full = await self._lease_due()
+        except Exception as error:
+            # Whatever it is: one bad row must not leave every other conversation unanswered.
+            log.error("turns cannot be leased", exc_info=error)
+        if full:
+            await asyncio.wait({*self._running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            return
+        woken = asyncio.create_task(watch.wait(LOOK_EVERY))
+        await asyncio.wait({woken, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        woken.cancel()
+
+    async def _lease_due(self) -> bool:
+        """Begin what is due; True when there may be more than may run side by side."""
+        while not self._stopped.is_set():
+            if len(self._running) >= self._limits.turns_at_once:
+                return True
+            now = self._clock.now()
+            leased = await self._log.lease(
+                self._holder, TurnId("trn_" + self._ids.token()), now=now, until=now + self._limits.lease
+            )
+            if leased is None:
+                return False
+            task = asyncio.create_task(self._guarded(leased))
+            self._running[task] = leased
+            task.add_done_callback(lambda done: self._running.pop(done, None))
+        return False
+
+    async def _guarded(self, leased: LeasedTurn) -> None:
+        """One turn, and nothing that leaves it: the runner goes on. What fails is due again when its lease is over."""
+        try:
+            await self._turns.run(leased)
+        except LeaseLost:
+            log.warning("turn %s was taken over by another process", leased.lease.turn_id)
+        except Exception as error:
+            log.error("turn %s stays due", leased.lease.turn_id, exc_info=error)
+
+    async def _give_back(self) -> None:
+        """End what runs, and leave its turns to the next runner at once."""
+        running = dict(self._running)
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+        for task, leased in running.items():
+            if task.cancelled():
+                try:
+                    await self._log.release(leased.lease)
+                except PapaverError as error:
+                    log.error("turn %s is due when its lease is over: %s", leased.lease.turn_id, error)

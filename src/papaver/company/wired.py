@@ -1,0 +1,119 @@
+"""A Company's parts while it runs: what `wire` puts together once the outside world is handed in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from papaver.company.clients import Clients
+from papaver.company.conversations import Conversations
+from papaver.company.endpoints import Endpoints
+from papaver.company.health import Health
+from papaver.company.holding import Holding
+from papaver.company.offer import Offer
+from papaver.company.refusals import Refusals
+from papaver.company.runner import Runner
+from papaver.company.sessions import Sessions
+from papaver.company.settings import CompanyLimits
+from papaver.company.texts import Texts
+from papaver.company.turn import Handler
+from papaver.company.turns import Turns
+from papaver.ports.company import CompanyStore, CompanyTables
+from papaver.ports.system import Clock, Fetcher, Ids
+from papaver.protocol.conversation.pages import EventIds
+from papaver.protocol.dialect import Dialect, Version
+from papaver.protocol.errors import ConfigurationError
+from papaver.protocol.terms import CompanyId
+from papaver.values.errors import PapaverError
+
+__all__ = ["Wired", "check_turns_run"]
+
+log = logging.getLogger("papaver.company")
+
+SWEEP_EVERY: Final = 60.0
+
+
+def check_turns_run(run: bool) -> None:
+    """A POST that nobody would ever answer is a mistake of the set-up, not of the caller (C40)."""
+    if not run:
+        raise ConfigurationError(
+            "no turn runner runs, so this message would not be answered: enter `running(company)`, or say "
+            "`running(company, turns=False)` where another process of the same store runs them",
+            rule="configuration.turn-runner",
+        )
+
+
+class Wired:
+    """Everything of one Company that needs a store, a clock, randomness and the network."""
+
+    def __init__(
+        self,
+        company_id: CompanyId,
+        offer: Offer,
+        dialects: Mapping[Version, Dialect],
+        limits: CompanyLimits,
+        texts: Texts,
+        handler: Handler | None,
+        accept: Literal["all", "allowed"],
+        store: CompanyStore,
+        tables: CompanyTables,
+        clock: Clock,
+        ids: Ids,
+        fetcher: Fetcher,
+        turns_elsewhere: bool,
+    ) -> None:
+        events = EventIds(tables.secret)
+        registry = Clients(tables.clients, fetcher, clock, limits, accept)
+        self.clients = tables.clients
+        self.sessions = Sessions(company_id, tables.sessions, registry, clock, ids, limits)
+        self.holding = Holding(limits.held_per_user)
+        self.endpoints = Endpoints(
+            offer,
+            self.sessions,
+            Conversations(tables.log, self.sessions, events, clock, ids, limits, self.holding),
+            Refusals(company_id, dialects[offer.versions[0]]),
+            dialects,
+            limits,
+        )
+        self._turns = Turns(tables.log, handler, events, clock, ids, limits, texts)
+        self._runner = Runner(tables.log, self._turns, clock, ids, limits, store.holder)
+        self.health = Health(store, self._runner, self._turns_run, clock)
+        self._clock, self._elsewhere = clock, turns_elsewhere
+        self._running: asyncio.Task[None] | None = None
+
+    def check_turns_run(self) -> None:
+        """Raises ConfigurationError when a message could not be answered. After `stop` the next start answers it."""
+        check_turns_run(self.holding.stopped or self._turns_run())
+
+    def start_turns(self) -> asyncio.Task[None]:
+        """Run turns and sweep what is over, until `stop`; the task ends then."""
+        if self._turns_run():
+            raise ConfigurationError("its turns are run already", rule="configuration.turn-runner")
+        self._running = asyncio.create_task(self._run())
+        return self._running
+
+    def stop(self) -> None:
+        self.holding.stop()
+        self._runner.stop()
+
+    def _turns_run(self) -> bool:
+        return self._elsewhere or (self._running is not None and not self._running.done())
+
+    async def _run(self) -> None:
+        sweeping = asyncio.create_task(self._sweep())
+        try:
+            await self._runner.run()
+        finally:
+            sweeping.cancel()
+            await asyncio.wait({sweeping})
+
+    async def _sweep(self) -> None:
+        while True:
+            await self._clock.sleep(SWEEP_EVERY)
+            try:
+                await self.sessions.sweep()
+                await self._turns.sweep()
+            except PapaverError as error:
+                log.error("what is over cannot be swept", exc_info=error)
