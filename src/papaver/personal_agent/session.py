@@ -146,13 +146,14 @@ class Session:
         """Send a message through the outbox, after what is in it already."""
         if self._unsent:
             await self._send_what_is_left()
+        unsent_before = self._unsent
         in_flight = self.live.setup.in_flight
         in_flight.add(message.id)
         try:
             row = await self.run(write(self.live, message, target))
             self._unsent = True
             delivered = await self.run(deliver(self.live, row, wanted))
-            self._unsent = False
+            self._unsent = unsent_before
             return delivered
         finally:
             in_flight.discard(message.id)
