@@ -49,6 +49,7 @@ from papaver.web.messages import Headers, Request, Response
 __all__ = [
     "CONVERSATIONS",
     "MAX_ANSWER_BYTES",
+    "MAX_ANSWER_DEPTH",
     "MAX_BODY_BYTES",
     "Conversations",
     "check_accepting_names_both",
@@ -61,6 +62,8 @@ MAX_BODY_BYTES: Final = 262_144
 """The largest request body, in octets."""
 MAX_ANSWER_BYTES: Final = 33_554_432
 """The largest answer that a Personal Agent reads, in octets: a page of a hundred long messages."""
+MAX_ANSWER_DEPTH: Final = 64
+"""An event nests what a message says deeper than the request that brought it; whoever sent it can still read it."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -269,7 +272,7 @@ def _answer(response: Response, expected: tuple[int, ...]) -> dict[str, object]:
             detail=f"{response.status}, not {' or '.join(map(str, expected))}",
         )
     try:
-        return strict_json.loads_object(response.body, max_bytes=MAX_ANSWER_BYTES)
+        return strict_json.loads_object(response.body, max_bytes=MAX_ANSWER_BYTES, max_depth=MAX_ANSWER_DEPTH)
     except strict_json.JsonError as error:
         raise Misbehaved("the answer is no JSON object", rule="answer.json", detail=error.description) from None
 
