@@ -1,14 +1,14 @@
-"""A Company as a process of its own: `python -m tests.house.served_company STORE DOCUMENTS LIMITS [STATEMENT]`.
+"""A Company as a process of its own: `python -m tests.house.served_company STORE DOCUMENTS LIMITS [TABLE]`.
 
 It serves plain HTTP on a free loopback port and fetches its clients' documents from a file. It says on stdout what
 happens, in lines, and waits for lines on stdin, so that a test needs neither a clock nor luck:
 
-    says   loaded · migrated N · ready PORT · turn ID ATTEMPT TEXT · left TEXT · arrived N · held N · committing ·
+    says   loaded · migrated N · ready PORT · called ID ATTEMPT TEXT · left TEXT · arrived N · held N · committing ·
            committed · pragma NAME VALUE
     hears  start · go (opens the gate of every handler that waits, or will) · hold (the next COMMIT of a receipt, before
            and after) · release (that COMMIT) · pragma NAME
 
-With STATEMENT it kills itself as soon as its writer has executed a statement that begins so.
+With TABLE it kills itself as soon as its writer has inserted a row there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Handler:
 
     async def answer(self, turn: Turn) -> Any:
         text = turn.text
-        say(f"turn {turn.id} {turn.attempt} {' '.join(text.split())}")
+        say(f"called {turn.id} {turn.attempt} {' '.join(text.split())}")
         match text.partition(" ")[0]:
             case "raise":
                 raise RuntimeError("as the test wants it")
@@ -60,6 +60,8 @@ class Handler:
                 raise SystemExit(3)
             case "cancel":
                 raise asyncio.CancelledError
+            case "group":
+                raise BaseExceptionGroup("as a task group raises it", [SystemExit(3)])
             case "hang":
                 await asyncio.Event().wait()
             case "swallow":
@@ -87,6 +89,13 @@ class Unprintable:
         raise ValueError("no text")
 
 
+def nested(depth: int) -> dict[str, object]:
+    value: dict[str, object] = {}
+    for _ in range(depth):
+        value = {"in": value}
+    return value
+
+
 GARBAGE: Mapping[str, object] = {
     "object": Unprintable(),
     "nothing": Reply(),
@@ -97,6 +106,7 @@ GARBAGE: Mapping[str, object] = {
     "number": Reply(text=cast(Any, 5)),
     "author": Reply("Hello", author=cast(Any, "Marta")),
     "keys": Reply(data=cast(Any, {("a", "b"): 1})),
+    "deep": Reply(data=nested(2_000)),
 }
 
 
@@ -111,7 +121,7 @@ class Commits:
         return getattr(self._connection, name)
 
     def execute(self, statement: str, parameters: Any = ()) -> sqlite3.Cursor:
-        self._receipt = self._receipt or statement.startswith("INSERT INTO receipts")
+        self._receipt = self._receipt or _inserts(statement, "receipts")
         ending = statement == "COMMIT" and self._receipt and HOLD.is_set()
         if ending:
             say("committing")
@@ -123,9 +133,13 @@ class Commits:
             HOLD.clear()
         if statement == "COMMIT":
             self._receipt = False
-        if self._dies_after is not None and statement.startswith(self._dies_after):
+        if self._dies_after is not None and _inserts(statement, self._dies_after):
             os.kill(os.getpid(), signal.SIGKILL)
         return cursor
+
+
+def _inserts(statement: str, table: str) -> bool:
+    return statement.startswith("INSERT ") and f" INTO {table} " in statement
 
 
 HOLD = threading.Event()

@@ -10,7 +10,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,13 +96,15 @@ class Server:
         await self.ended()
 
     async def kill(self) -> None:
+        """End it as a power cut does, whatever became of it before."""
         if self.process.returncode is None:
-            self.signal(signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                self.signal(signal.SIGKILL)
         await self.ended()
 
     def turns(self) -> list[tuple[str, int, str]]:
         """The handler's calls: turn id, attempt, text."""
-        words = [line.split(" ", 3) for line in self.said if line.startswith("turn ")]
+        words = [line.split(" ", 3) for line in self.said if line.startswith("called ")]
         return [(id, int(attempt), text) for _, id, attempt, text in words]
 
 
@@ -230,8 +232,7 @@ async def house(folder: Path) -> AsyncGenerator[House]:
     try:
         yield town
     finally:
-        for server in town.servers:
-            await server.kill()
+        await asyncio.gather(*(server.kill() for server in town.servers))
 
 
 def texts(events: list[dict[str, Any]], role: str) -> list[str]:

@@ -21,9 +21,9 @@ CLIENTS = 16
 FOREVER = 86_400
 
 
-async def four(town: House, **limits: int) -> list[Server]:
+async def four(town: House) -> list[Server]:
     """Processes that open their store at the same time."""
-    servers = [await town.spawn(**limits) for _ in range(PROCESSES)]
+    servers = [await town.spawn() for _ in range(PROCESSES)]
     for server in servers:
         await server.hears("loaded")
     await asyncio.gather(*(server.begin() for server in servers))
@@ -128,7 +128,8 @@ async def test_c68_two_processes_receive_the_same_first_message_at_once(tmp_path
         servers = [await town.serve(), await town.serve()]
         dana = town.caller()
         opened = await dana.start(servers[0], dana.message("Before"))
-        await dana.idle(servers[0], opened.json["conversation_id"])
+        for server in servers:  # each knows the client and the Session from here on
+            await dana.idle(server, opened.json["conversation_id"])
         arrived = [len([line for line in server.said if line.startswith("arrived")]) for server in servers]
         message = dana.message("Both")
         lock = FileLock(town.store.with_name(f"{town.store.name}-lock"))
@@ -154,11 +155,11 @@ async def test_c78_the_late_word_of_a_paused_process_is_dropped(tmp_path: Path) 
         other = await town.serve(lease=FOREVER, turns_at_once=1)
         busy, dana = town.caller("usr_busy"), town.caller()
         occupied = await busy.start(other, busy.message("gated"))
-        await other.hears("turn")
+        await other.hears("called")
         paused = await town.serve(lease=3, lease_renewed=1)
         started = await dana.start(paused, dana.message("gated question"))
         conversation = started.json["conversation_id"]
-        turn_id = (await paused.hears("turn")).split()[0]
+        turn_id = (await paused.hears("called")).split()[0]
         pause(paused, town)
         other.tell("go")
         await busy.idle(other, occupied.json["conversation_id"])
