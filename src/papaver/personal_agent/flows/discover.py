@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec.structs import replace
+
 from papaver.personal_agent.flows.effects import Flow, fetch, keep, load
 from papaver.personal_agent.records import COMPANY, CompanyRow, DocumentRow, read_row, write_row
 from papaver.personal_agent.settings import AgentLimits
@@ -64,8 +66,7 @@ def discover(setup: Setup, domain: str, *, uncached: bool = False, checks: Check
     made = checks or Checks()
     first = poppy_json_request(domain, uncached=uncached)
     key = host_of(first.url)
-    stored = yield from load(COMPANY, key)
-    known = None if stored is None else read_row(CompanyRow, stored)
+    known = yield from _known(key)
     documents = _Documents(setup.limits, setup.clock.now(), {} if known is None or uncached else _kept(known))
     discovered = yield from _judged(setup, domain, first, known, documents, made, uncached)
     row = CompanyRow(
@@ -80,8 +81,18 @@ def discover(setup: Setup, domain: str, *, uncached: bool = False, checks: Check
     value = write_row(row)
     if known is None or documents.fetched:
         yield from keep(COMPANY, key, lambda _: value)
+    host = host_of(discovered.url)
+    if host != key and documents.fetched:
+        # What was found is true of the host that served the document, whoever led there (3.2).
+        there = write_row(replace(row, domain=host, documents=()))
+        yield from keep(COMPANY, host, lambda _: there)
     before = None if known is None else CompanyId(known.identifier)
     return Outcome(discovered, before if identifier_changed(before, discovered.identifier) else None)
+
+
+def _known(host: str) -> Flow[CompanyRow | None]:
+    stored = yield from load(COMPANY, host)
+    return None if stored is None else read_row(CompanyRow, stored)
 
 
 def _judged(
@@ -99,6 +110,8 @@ def _judged(
     choice, body = yield from _chosen(setup, served, documents, checks, uncached)
     document = setup.dialects[choice.spoken].documents.read(body)
     check_document(document, served, checks)
+    if served.host != host_of(first.url):
+        known = yield from _known(served.host)
     issuer = yield from _issuer(document, served, known, documents, checks, uncached)
     server = None
     if issuer is not None:
