@@ -30,6 +30,7 @@ from papaver.jose.keys import (
 from papaver.testing.keys import OMIT, compact
 from papaver.values.base64url import encode
 from papaver.values.strict_json import dumps
+from tests.fuzz.seeds import unreached
 
 EC = PrivateKey.generate(kid="ec-1")
 RSA = PrivateKey.generate("PS384", kid="rsa-1")
@@ -113,6 +114,7 @@ def test_any_text_is_refused_by_our_own_error(token: str) -> None:
 
 @example(b"", EC)
 @example(b"", RSA)
+@example(b"{}", EC)
 @given(st.binary(max_size=64), st.sampled_from([EC, RSA]))
 def test_whatever_is_signed_verifies_and_hides(payload: bytes, key: PrivateKey) -> None:
     """Any payload but an empty one; with another alg nothing is signed."""
@@ -219,3 +221,8 @@ def test_a_generated_key_is_read_back_from_its_jwk_only(alg: Any) -> None:
         PublicKey.read(None)
     with pytest.raises(TypeError):
         pickle.dumps(key)
+
+
+def test_the_examples_alone_cover_the_parsers() -> None:
+    """Every line and branch."""
+    assert unreached("jws", *(f"papaver.jose.{module}" for module in ("jws", "claims", "keys"))) == ""

@@ -23,6 +23,7 @@ from papaver.testing.keys import NOW, OMIT, AgentKeys
 from papaver.values.base64url import decode, encode
 from papaver.versions.v0_4.session import SESSION
 from papaver.web.messages import Headers
+from tests.fuzz.seeds import unreached
 
 COMPANY = "https://auth.example.com"
 URL = "https://api.example.com/orders"
@@ -221,6 +222,7 @@ def changed_text(draw: st.DrawFn, text: str) -> str:
     }[how]
 
 
+@example(header=GOOD)
 @example(header="")
 @example(header=GOOD + "=")
 @example(header="x" * 9000)
@@ -233,6 +235,9 @@ def test_no_other_text_means_the_same_session_jwt(header: str) -> None:
         assert isinstance(outcome(header), ProvenSession)
 
 
+@example(0, GOOD)
+@example(1, GOOD)
+@example(2, GOOD)
 @given(st.integers(0, 3), changed_text(GOOD))
 def test_c89_only_one_field_is_read(count: int, second: str) -> None:
     """None, or more than one, is refused whatever they hold."""
@@ -294,3 +299,8 @@ def test_the_general_verifier_raises_nothing_but_its_own_error(token: str) -> No
     """For whatever text."""
     with pytest.raises(JwsError):
         verify(token, KEYS, typ="poppy-session+jwt", algs=["ES256"])
+
+
+def test_the_examples_alone_cover_the_parser_and_its_checks() -> None:
+    """Every line and branch."""
+    assert unreached("session", "papaver.versions.v0_4.session", "papaver.protocol.session_checks") == ""
