@@ -3,8 +3,8 @@
 It serves plain HTTP on a free loopback port and fetches its clients' documents from a file. It says on stdout what
 happens, in lines, and waits for lines on stdin, so that a test needs neither a clock nor luck:
 
-    says   loaded · migrated N · ready PORT · called ID ATTEMPT TEXT · left TEXT · arrived N · held N · committing ·
-           committed · pragma NAME VALUE
+    says   loaded · migrated N · ready PORT · called ID ATTEMPT TEXT · left TEXT · arrived N · held N · holding ·
+           committing · committed · pragma NAME VALUE
     hears  start · go (opens the gate of every handler that waits, or will) · hold (the next COMMIT of a receipt, before
            and after) · release (that COMMIT) · pragma NAME
 
@@ -209,6 +209,7 @@ async def hear(handler: Handler, store: SqliteStore, asked: asyncio.Queue[str]) 
                 handler.gate.set()
             case ["hold"]:
                 HOLD.set()
+                say("holding")
             case ["release"]:
                 RELEASE.release()
             case ["pragma", name]:

@@ -185,6 +185,7 @@ async def test_an_answer_leaves_only_after_its_commit_returned(tmp_path: Path) -
         before = await dana.idle(server, conversation)
 
         server.tell("hold")
+        await server.hears("holding")
         asked = asyncio.create_task(dana.say(server, conversation, dana.message("Second")))
         await server.hears("committing")
         assert recorded(town) == [len(before), 1, 1]
