@@ -29,7 +29,7 @@ async def running(
     fetcher: Fetcher | None = None,
     turns: bool = True,
 ) -> AsyncGenerator[CompanyEndpoint]:
-    """Run a Company inside an event loop; yields it as an ASGI app.
+    """Run a Company inside an event loop; yields it as an ASGI app. For several on one store, nest the blocks.
 
     `turns=False` serves requests only: another process has to run turns, else each POST raises.
     SIGTERM and SIGINT end open polls at once; whoever handled the signal before still does.
@@ -37,8 +37,9 @@ async def running(
     async with AsyncExitStack() as stack:
         if fetcher is None:
             fetcher = await stack.enter_async_context(GuardedFetcher(network or NetworkSettings()))
-        await company.store.open()
-        stack.push_async_callback(company.store.close)
+        if not company.store.is_open:
+            await company.store.open()
+            stack.push_async_callback(company.store.close)
         await company.wire(clock or SystemClock(), ids or SystemIds(), fetcher, turns_elsewhere=not turns)
         stack.callback(company.unwire)
         stack.enter_context(_on_signals(company.stop))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 from papaver.protocol.conversation.model import Author, AuthorType, Message, Role
 from papaver.protocol.terms import MessageId
 from papaver.values import strict_json
 
 __all__ = ["Outcome", "read_outcome", "write_outcome"]
+
+MAX_DEPTH: Final = strict_json.MAX_DEPTH + 4
+"""A message's `data` may be as deep as JSON is read, and lies deeper here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,12 @@ def write_outcome(outcome: Outcome) -> bytes:
 
 def read_outcome(row: bytes) -> Outcome:
     """The reverse of `write_outcome`; raises JsonError for a row of another form."""
-    record = cast("Mapping[str, object]", strict_json.loads_object(row, max_bytes=len(row), max_depth=64))
-    return Outcome(
-        tuple(_message(one) for one in cast("list[Mapping[str, object]]", record["messages"])), bool(record["failed"])
-    )
+    record = strict_json.loads_object(row, max_bytes=len(row), max_depth=MAX_DEPTH)
+    try:
+        messages = cast("list[Mapping[str, object]]", record["messages"])
+        return Outcome(tuple(_message(one) for one in messages), bool(record["failed"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise strict_json.JsonError("the outcome has another form", detail=repr(error)) from None
 
 
 def _message(row: Mapping[str, object]) -> Message:

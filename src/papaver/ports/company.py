@@ -208,7 +208,13 @@ class CompanyTables(Protocol):
 
 
 class CompanyStore(Protocol):
-    """A store. Opened and closed by `running(company)`; migrates itself when opened."""
+    """A store. Opened and closed by `running(company)`; migrates itself when opened.
+
+    Several Companies may run on one: who finds it open leaves it open.
+    """
+
+    @property
+    def is_open(self) -> bool: ...
 
     async def open(self) -> None: ...
 

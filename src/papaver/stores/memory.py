@@ -289,6 +289,10 @@ class MemoryStore:
         self._is_open = False
         self._holder = f"memory-{os.getpid()}-{secrets.token_hex(4)}"
 
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
+
     async def open(self) -> None:
         self._is_open = True
 

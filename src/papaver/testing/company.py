@@ -192,7 +192,9 @@ async def company_bench(
     documents = Documents()
     documents.publish(agent)
     clock = ManualClock(NOW)
-    await company.store.open()
+    opening = not company.store.is_open
+    if opening:
+        await company.store.open()
     await company.wire(clock, SeededIds(), documents, turns_elsewhere=not turns)
     runner = company.start_turns() if turns else None
     try:
@@ -202,4 +204,5 @@ async def company_bench(
         if runner is not None:
             await runner
         company.unwire()
-        await company.store.close()
+        if opening:
+            await company.store.close()

@@ -55,6 +55,10 @@ class SqliteStore:
         self._database = Database(self._writer, self._readers, self._registry, self._holders, self._watcher.start)
         self._tables: dict[CompanyId, SqliteTables] = {}
 
+    @property
+    def is_open(self) -> bool:
+        return self._writer.is_open
+
     async def open(self) -> None:
         if self._writer.is_open:
             raise StoreFailed(f"{self._path} is open already")
