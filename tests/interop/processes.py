@@ -15,19 +15,19 @@ from typing import Any
 
 from papaver.demo.authority import Authority
 
-__all__ = ["Place", "Running", "papaver", "started"]
+__all__ = ["Place", "Running", "environment", "papaver", "started"]
 
 ROOT = Path(__file__).parents[2]
 
 
-def _environment(**more: str) -> dict[str, str]:
+def environment(**more: str) -> dict[str, str]:
     """Ours without what a developer's shell says; coverage and the path to the checkout stay."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PAPAVER_", "OUTFITTER_"))}
     path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**kept, "PYTHONPATH": path, "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", **more}
 
 
-def papaver(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def papaver(*arguments: object, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the command line to its end."""
     return subprocess.run(
         [sys.executable, "-m", "papaver.cli", *map(str, arguments)],
@@ -36,7 +36,7 @@ def papaver(*arguments: object, cwd: Path | None = None, **environment: str) -> 
         timeout=90,
         check=False,
         cwd=cwd,
-        env=_environment(**environment),
+        env=environment(**more),
     )
 
 
@@ -66,15 +66,19 @@ class Running:
 
 
 @contextmanager
-def started(command: Sequence[object], cwd: Path | None = None, **environment: str) -> Generator[Running]:
-    """A process for as long as the block lasts; `command` follows `python`. Its stderr is ours."""
-    process = subprocess.Popen(
-        [sys.executable, *map(str, command)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=cwd,
-        env=_environment(**environment),
-    )
+def started(
+    command: Sequence[object], cwd: Path | None = None, errors: Path | None = None, **more: str
+) -> Generator[Running]:
+    """A process for as long as the block lasts; `command` follows `python`. Its stderr is ours, or goes to `errors`."""
+    with open(os.devnull if errors is None else errors, "ab") as file:
+        process = subprocess.Popen(
+            [sys.executable, *map(str, command)],
+            stdout=subprocess.PIPE,
+            stderr=None if errors is None else file,
+            text=True,
+            cwd=cwd,
+            env=environment(**more),
+        )
     try:
         yield Running(process)
     finally:
