@@ -5,7 +5,7 @@ Every method belongs to one Company: `CompanyStore.tables(company_id)` hands out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
@@ -113,7 +113,7 @@ class ConversationLog(Protocol):
         """The head and at most `limit` events after `after_seq`; None when there is no such conversation."""
         ...
 
-    async def read_back(self, conversation: ConversationId, before_seq: int, limit: int) -> tuple[Event, ...]:
+    async def read_back(self, conversation: ConversationId, before_seq: int, limit: int) -> Sequence[Event]:
         """The last `limit` events before `before_seq`, oldest first: a transcript's tail, whatever the log's length."""
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from papaver.stores.crash import Step
 from papaver.stores.notify import RegisteredWatch
 from papaver.stores.sqlite.database import Database, snapshot
 from papaver.stores.sqlite.forms import digest, read_receipt
+from papaver.stores.sqlite.records import Records
 from papaver.stores.sqlite.replays import Replays
 from papaver.stores.sqlite.sessions import load_session
 from papaver.stores.sqlite.turns import SqliteTurns
@@ -28,6 +29,8 @@ R = TypeVar("R")
 DAY = 86_400
 NEAR_EVENTS = 256
 """Up to so many events are read on the loop's own thread: decoding them costs more than finding them."""
+NEAR_RECORDS = 1024
+"""The same for events that are not decoded."""
 
 _LOAD = "SELECT head, closed, changed_day, due_since, token, holder FROM conversations WHERE company = ? AND id = ?"
 
@@ -218,16 +221,16 @@ class SqliteLog(SqliteTurns):
             session=None if session is None else load_session(connection, self._company, *session),
         )
 
-    async def read_back(self, conversation: ConversationId, before_seq: int, limit: int) -> tuple[Event, ...]:
-        def query(connection: sqlite3.Connection) -> tuple[Event, ...]:
+    async def read_back(self, conversation: ConversationId, before_seq: int, limit: int) -> Sequence[Event]:
+        def query(connection: sqlite3.Connection) -> Sequence[Event]:
             rows = connection.execute(
                 "SELECT body FROM events WHERE company = ? AND conversation = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
                 (self._company, conversation, before_seq, max(limit, 0)),
-            )
-            return tuple([record.read(body) for (body,) in rows][::-1])
+            ).fetchall()
+            return Records([body for (body,) in reversed(rows)]) if rows else ()
 
         readers = self._database.readers
-        return readers.near(query) if limit <= NEAR_EVENTS else await readers.far(query)
+        return readers.near(query) if limit <= NEAR_RECORDS else await readers.far(query)
 
     async def conversations(self, *, idle_since: float, limit: int) -> tuple[ConversationId, ...]:
         def query(connection: sqlite3.Connection) -> tuple[ConversationId, ...]:
