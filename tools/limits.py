@@ -35,7 +35,7 @@ def page() -> str:
     parts = [_HEAD]
     for title, name, settings in _SETTINGS:
         parts.append(f"\n## {title}\n\n`{name}`, all of them keyword arguments.\n\n")
-        parts += _table("setting | limits | default | allowed".split(" | "), _rows(settings))
+        parts += _table(["setting", "limits", "default", "allowed"], _rows(settings))
     parts.append(
         "\n## Fetching\n\nOf every document that another party names (`papaver.ports.system.FetchPolicy`).\n\n"
     )
