@@ -1,14 +1,15 @@
-"""A Company as a process of its own: `python -m tests.house.served_company STORE DOCUMENTS LIMITS [TABLE]`.
+"""A Company as a process of its own: `python -m tests.house.served_company STORE DOCUMENTS LIMITS WISHES`.
 
 It serves plain HTTP on a free loopback port and fetches its clients' documents from a file. It says on stdout what
 happens, in lines, and waits for lines on stdin, so that a test needs neither a clock nor luck:
 
     says   loaded · migrated N · ready PORT · called ID ATTEMPT TEXT · left TEXT · arrived N · held N · holding ·
-           committing · committed · pragma NAME VALUE
-    hears  start · go (opens the gate of every handler that waits, or will) · hold (the next COMMIT of a receipt, before
-           and after) · release (that COMMIT) · pragma NAME
+           committing · committed · waits before STEP · pragma NAME VALUE
+    hears  start · go (opens the gate of everything that waits at it, or will) · hold (the next COMMIT of a receipt,
+           before and after) · release (that COMMIT) · pragma NAME
 
-With TABLE it kills itself as soon as its writer has inserted a row there.
+WISHES is JSON: with `dies_after` it kills itself as soon as its writer has inserted a row into that table; with
+`waits_before` the writes of that step of a turn wait at the gate.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def say(line: str) -> None:
 class Handler:
     """The Company Agent: the first word of a message says what it does."""
 
-    def __init__(self) -> None:
-        self.gate = asyncio.Event()
+    def __init__(self, gate: asyncio.Event) -> None:
+        self.gate = gate
 
     async def answer(self, turn: Turn) -> Any:
         text = turn.text
@@ -146,9 +147,9 @@ HOLD = threading.Event()
 RELEASE = threading.Semaphore(0)
 
 
-def watch_writer(dies_after: str | None) -> None:
-    """Put `Commits` under every writer of this process, and say how many migrations one ran."""
-    connect, migrate = writer.connect_writer, writer.migrate
+def watch_writer(dies_after: str | None, waits_before: str | None, gate: asyncio.Event) -> None:
+    """Put `Commits` under every writer of this process, a gate before it, and say how many migrations it ran."""
+    connect, migrate, run = writer.connect_writer, writer.migrate, writer.Writer.run
 
     def connect_watched(path: Path) -> sqlite3.Connection:
         return cast(sqlite3.Connection, Commits(connect(path), dies_after))
@@ -158,7 +159,14 @@ def watch_writer(dies_after: str | None) -> None:
         say(f"migrated {count}")
         return count
 
+    async def run_gated(self: writer.Writer, operation: Callable[[writer.Transaction], Any], step: Any = None) -> Any:
+        if step is not None and step == waits_before:
+            say(f"waits before {step}")
+            await gate.wait()
+        return await run(self, operation, step)
+
     writer.connect_writer, writer.migrate = connect_watched, migrate_watched
+    writer.Writer.run = run_gated
 
 
 Message = MutableMapping[str, Any]
@@ -226,10 +234,12 @@ def read_stdin(loop: asyncio.AbstractEventLoop, asked: asyncio.Queue[str]) -> No
             return  # the loop is over, and this process soon
 
 
-def main(store_path: str, documents: str, limits: str, dies_after: str | None = None) -> None:
+def main(store_path: str, documents: str, limits: str, wishes: str) -> None:
     """Serve until told to end."""
-    watch_writer(dies_after)
-    handler = Handler()
+    gate = asyncio.Event()
+    wanted: dict[str, str] = json.loads(wishes)
+    watch_writer(wanted.get("dies_after"), wanted.get("waits_before"), gate)
+    handler = Handler(gate)
     store = SqliteStore(store_path)
     company = Company(
         domain=DOMAIN, name="Shop", base_url=BASE_URL, store=store, limits=CompanyLimits(**json.loads(limits))

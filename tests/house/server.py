@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from papaver.stores.crash import Step
 from papaver.testing.keys import AgentKeys
 
 __all__ = ["Answer", "Caller", "House", "Server", "Unanswered", "house", "replies", "texts"]
@@ -187,17 +188,22 @@ class House:
         return Caller(self.keys, user)
 
     async def spawn(
-        self, *, environment: Mapping[str, str] | None = None, dies_after: str = "", **limits: int
+        self,
+        *,
+        environment: Mapping[str, str] | None = None,
+        dies_after: str | None = None,
+        waits_before: Step | None = None,
+        **limits: int,
     ) -> Server:
         """A process that will have loaded everything and then waits for `begin`."""
         documents = self.folder / "documents.json"
         if not documents.exists():
             documents.write_text(json.dumps({url: body.decode() for url, body in self.keys.documents().items()}))
-        settings = json.dumps({"requests_per_user": 1_000_000, "held_per_user": 1_000, **limits})
+        settings = {"requests_per_user": 1_000_000, "held_per_user": 1_000, **limits}
+        wishes = {"dies_after": dies_after, "waits_before": waits_before}
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "tests.house.served_company", str(self.store), str(documents), settings),
-            *([dies_after] if dies_after else []),
+            *(sys.executable, "-m", "tests.house.served_company", str(self.store), str(documents)),
+            *(json.dumps(settings), json.dumps(wishes)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -209,10 +215,15 @@ class House:
         return server
 
     async def serve(
-        self, *, environment: Mapping[str, str] | None = None, dies_after: str = "", **limits: int
+        self,
+        *,
+        environment: Mapping[str, str] | None = None,
+        dies_after: str | None = None,
+        waits_before: Step | None = None,
+        **limits: int,
     ) -> Server:
         """A process that serves."""
-        server = await self.spawn(environment=environment, dies_after=dies_after, **limits)
+        server = await self.spawn(environment=environment, dies_after=dies_after, waits_before=waits_before, **limits)
         await server.begin()
         return server
 

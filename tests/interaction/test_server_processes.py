@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from papaver.stores.crash import Step
 from papaver.stores.file_lock import FileLock
 from papaver.stores.sqlite.migrations import scripts
 from tests.house.server import Answer, Caller, House, Server, house, replies, texts
@@ -149,26 +150,39 @@ async def test_c68_two_processes_receive_the_same_first_message_at_once(tmp_path
         assert len(town.rows("SELECT id FROM conversations")) == 2
 
 
-async def test_c78_the_late_word_of_a_paused_process_is_dropped(tmp_path: Path) -> None:
+PAUSES: dict[str, tuple[str, Step | None, int]] = {
+    "in its handler": ("gated question", None, 2),
+    "before it journals": ("A question", "journal", 2),
+    "before it finishes": ("A question", "finish", 1),
+}
+"""Where it is paused: by which text, before which write, and how often the handler runs in all."""
+
+
+@pytest.mark.parametrize("where", PAUSES)
+async def test_c78_the_late_word_of_a_paused_process_is_dropped(tmp_path: Path, where: str) -> None:
     """Its lease ends while it is paused, another process answers; what it says afterwards changes nothing."""
+    text, step, runs = PAUSES[where]
     async with house(tmp_path) as town:
         other = await town.serve(lease=FOREVER, turns_at_once=1)
         busy, dana = town.caller("usr_busy"), town.caller()
         occupied = await busy.start(other, busy.message("gated"))
-        await other.hears("called")
-        paused = await town.serve(lease=3, lease_renewed=1)
-        started = await dana.start(paused, dana.message("gated question"))
+        await other.hears("called")  # it can lease nothing more, so that the other one has to
+        paused = await town.serve(lease=3, lease_renewed=1, waits_before=step)
+        started = await dana.start(paused, dana.message(text))
         conversation = started.json["conversation_id"]
         turn_id = (await paused.hears("called")).split()[0]
+        if step is not None:
+            await paused.hears("waits before")
         pause(paused, town)
         other.tell("go")
         await busy.idle(other, occupied.json["conversation_id"])
 
         events = await dana.idle(other, conversation)
-        assert replies(events) == ["You said: gated question"]
-        assert other.turns()[-1] == (turn_id, 2, "gated question")
-        paused.signal(signal.SIGCONT)
+        assert replies(events) == [f"You said: {text}"]
+        calls = [call for call in paused.turns() + other.turns() if call[2] == text]
+        assert calls == [(turn_id, 1, text), (turn_id, 2, text)][:runs]
         paused.tell("go")
+        paused.signal(signal.SIGCONT)
         await paused.hears(f"turn {turn_id} was taken over by another process")
         assert await dana.idle(paused, conversation) == events
         assert (await again(paused, dana)).status == 201
