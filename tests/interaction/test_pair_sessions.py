@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from itertools import combinations
 
 import pytest
@@ -21,7 +22,7 @@ SHOP, BANK = "shop.example", "bank.example"
 
 async def visit(
     both: Pair, domain: str, user: str, *, agent_id: str | None = None, anonymous: bool = False
-) -> dict[str, object]:
+) -> Mapping[str, object]:
     """Ask a Company in a new Session, and close it; what all of its requests say of User, agent and Session (5.2)."""
     before = len(signed(both))
     shop = await both.agent.discover(domain)

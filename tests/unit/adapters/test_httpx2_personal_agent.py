@@ -110,9 +110,9 @@ async def test_nothing_leaves_for_another_url() -> None:
 
 
 @pytest.mark.requirement("3-19")
-@pytest.mark.parametrize("target", ["https://evil.example/catch", f"{ENDPOINT}/cnv_1/events", f"{MCP}?again=1"])
+@pytest.mark.parametrize("target", ["https://evil.example/catch", f"{MCP}/again"])
 async def test_a_redirect_never_carries_the_session(target: str) -> None:
-    """Not to another host, not to another destination, not even to the same URL; the versions stay behind as well."""
+    """Not to another host, not to another place of the same one; the versions stay behind as well."""
     async with scripted(company()) as (agent, network):
         session = (await agent.discover(DOMAIN)).session(user="dana")
         network.elsewhere[target] = httpx2.Response(200, content=b"caught")
@@ -123,6 +123,19 @@ async def test_a_redirect_never_carries_the_session(target: str) -> None:
             hop = network.hops[-1]
             assert str(hop.url) == target
             assert not [name for name in hop.headers if name.startswith("poppy-") or name == "authorization"]
+
+
+@pytest.mark.requirement("3-19")
+@pytest.mark.parametrize("target", [f"{ENDPOINT}/cnv_1/events", f"{MCP}?again=1"])
+async def test_a_redirect_to_a_destination_ends_there(target: str) -> None:
+    """It may not carry the header, and a destination gets no request without it."""
+    async with scripted(company()) as (agent, network):
+        session = (await agent.discover(DOMAIN)).session(user="dana")
+        network.company.script = [answer(302, None, Location=target)]
+        with pytest.raises(NotADestination) as caught:
+            await session.http.post(MCP, json={}, follow_redirects=True)
+        assert caught.value.rule == "destination.signed"
+        assert len(network.hops) == 1
 
 
 @pytest.mark.requirement("3-19")
@@ -235,7 +248,7 @@ class TestSessionTransport:
                 arrived.append(request)
                 return httpx2.Response(200)
 
-        async with SessionTransport(Inner) as transport:
+        async with SessionTransport(Inner, lambda: Destinations(())) as transport:
             await transport.handle_async_request(request)
         return arrived[0]
 

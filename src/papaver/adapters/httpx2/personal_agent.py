@@ -23,6 +23,7 @@ from papaver.personal_agent.session import Session
 from papaver.personal_agent.settings import AgentLimits
 from papaver.ports.personal_agent import Vault
 from papaver.ports.system import Clock, Fetcher, FetchPolicy, Ids
+from papaver.protocol.destinations import session_destinations
 from papaver.protocol.terms import ClientId
 from papaver.web.messages import Headers, Response
 
@@ -56,7 +57,7 @@ class HttpSession(Session):
 
         held = live.setup.limits.wait + 15.0
         self.http = httpx2.AsyncClient(
-            transport=SessionTransport(open_inner),
+            transport=SessionTransport(open_inner, lambda: session_destinations(live.found.document)),
             auth=SessionAuth(live, ports),
             timeout=httpx2.Timeout(connect=5.0, read=held, write=10.0, pool=10.0),
             follow_redirects=False,

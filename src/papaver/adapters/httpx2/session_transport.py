@@ -16,7 +16,7 @@ import httpx2
 
 from papaver.adapters.httpx2.transport import MayReceive
 from papaver.personal_agent.flows.effects import Send
-from papaver.protocol.destinations import check_destination
+from papaver.protocol.destinations import Destinations, check_destination
 from papaver.protocol.errors import NotADestination
 from papaver.values.rules import rule
 
@@ -38,10 +38,18 @@ class SignedHop:
 
 
 class SessionTransport(httpx2.AsyncBaseTransport):
-    """Adds the Session header to signed hops. `open_inner` makes the transport below, told what it may send on."""
+    """Adds the Session header to signed hops. `open_inner` makes the transport below, told what it may send on.
 
-    def __init__(self, open_inner: Callable[[MayReceive], httpx2.AsyncBaseTransport]) -> None:
+    `destinations` says which URLs get no request without the header.
+    """
+
+    def __init__(
+        self,
+        open_inner: Callable[[MayReceive], httpx2.AsyncBaseTransport],
+        destinations: Callable[[], Destinations],
+    ) -> None:
         self._on_the_way: Counter[tuple[str, str]] = Counter()
+        self._destinations = destinations
         self._inner = open_inner(self._may_receive)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -51,6 +59,7 @@ class SessionTransport(httpx2.AsyncBaseTransport):
         """
         hop = request.extensions.get(SIGNED)
         if not isinstance(hop, SignedHop) or not hop.is_for(request):
+            check_signed(str(request.url), request.method, self._destinations())
             return await self._inner.handle_async_request(request)
         send, url = hop.send, str(request.url)
         check_destination(url, request.method, send.destinations)
@@ -88,6 +97,20 @@ class SessionTransport(httpx2.AsyncBaseTransport):
 
     def _may_receive(self, method: str, url: str) -> None:
         check_hop_signed(method, url, frozenset(self._on_the_way))
+
+
+@rule("destination.signed")
+def check_signed(url: str, method: str, destinations: Destinations) -> None:
+    """A destination gets no request without the header, whoever turned the signing off or redirected there (5.2, 5.6).
+
+    Raises NotADestination.
+    """
+    if destinations.accept(url, method):
+        raise NotADestination(
+            "this request would reach the Company without its Session header",
+            rule="destination.signed",
+            detail=f"{method} {url}",
+        )
 
 
 @rule("destination.signed-hop")
