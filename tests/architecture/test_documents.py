@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import PACKAGE, ROOT
+from tests.architecture.source import PACKAGE, ROOT, every_file
 
 PAGES = ("docs/architecture.md", "CONTRIBUTING.md", "VERSIONING.md", "README.md")
 PATH = re.compile(r"(?<![\w/.:-])(?:\.\./)*(?:[\w.-]+/)+[\w.-]*")
+READINGS = re.compile(r"\b[Rr]eadings (\d+(?:(?:, | and )\d+)*)")
+OURS = 61
+"""The first reading that we met ourselves; those before it came with the specification."""
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
@@ -63,3 +66,44 @@ def test_decisions_are_numbered_without_a_gap() -> None:
     """A number is given once and never given back."""
     numbers = [int(path.name[:4]) for path in sorted(Path(ROOT / "docs" / "decisions").glob("[0-9]*.md"))]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_index_of_decisions_names_each_with_its_title() -> None:
+    """The index is what a reader searches."""
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    wanted: list[str] = []
+    for path in sorted(folder.glob("[0-9]*.md")):
+        number, _, title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").partition(". ")
+        wanted.append(f"- [{int(number):04d}]({path.name}) {title}")
+    assert [line for line in index.splitlines() if line.startswith("- ")] == wanted
+
+
+def _readings() -> list[int]:
+    """The numbers of the readings, in the order of the page."""
+    page = (ROOT / "docs" / "readings.md").read_text(encoding="utf-8")
+    return [int(number) for number in re.findall(r"^### (\d+)\. ", page, re.MULTILINE)]
+
+
+def _cited() -> dict[int, list[str]]:
+    """Number → the files that cite this reading."""
+    places: dict[int, list[str]] = {}
+    for file in every_file():
+        if file.suffix in (".py", ".toml", ".md") and file.parts[0] in ("src", "tests", "tools", "spec", "docs"):
+            for found in READINGS.findall((ROOT / file).read_text(encoding="utf-8")):
+                for number in re.findall(r"\d+", found):
+                    places.setdefault(int(number), []).append(file.as_posix())
+    return places
+
+
+def test_every_reading_that_is_cited_exists() -> None:
+    """Numbers are never given back, so a citation stays right; what is cited is on the page."""
+    numbers = _readings()
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert {number: files for number, files in _cited().items() if number not in numbers} == {}
+
+
+def test_every_reading_of_ours_is_linked_from_the_code_that_follows_it() -> None:
+    """A choice that no line of code names is forgotten at the next change."""
+    followed = {number for number, files in _cited().items() if any(file.startswith("src/") for file in files)}
+    assert [number for number in _readings() if number >= OURS and number not in followed] == []

@@ -32,7 +32,7 @@ CREDENTIALS: Final = frozenset({"access_token", "poppy-session", "poppy_session"
 
 @rule("request.no-credentials-in-url")
 def check_no_credentials_in_url(query: str) -> None:
-    """5.6: tokens and Session JWTs are not taken from a URL, and a request that has one there is refused (B10)."""
+    """5.6: no token or Session JWT is taken from a URL, and a request that has one there is refused (readings 64)."""
     for pair in query.split("&") if query else ():
         name = unquote_plus(pair.partition("=")[0]).lower()
         if name in CREDENTIALS:

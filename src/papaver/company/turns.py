@@ -2,8 +2,8 @@
 
     lease ──► handler(Turn) ──► journal the outcome ──► apply it: reply, state and the end of the lease at once
 
-A failure of the handler ends in a worded message and `idle`. The turn's id stays the same over crashes: it is the
-handler's idempotency key.
+A failure of the handler ends in a worded message and `idle` (readings 65). The turn's id stays the same over crashes:
+it is the handler's idempotency key.
 """
 
 from __future__ import annotations

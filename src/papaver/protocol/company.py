@@ -312,7 +312,7 @@ def check_offer_access(document: CompanyDocument, issuer: str | None) -> None:
 
 @rule("offer.disabled-without-mediated")
 def check_offer_disabled(document: CompanyDocument) -> None:
-    """3.2: who turns sign-in off does not list the Mediated Sign-In extension."""
+    """3.2: who turns sign-in off does not list the Mediated Sign-In extension (readings 62)."""
     if document.auth.disabled and MEDIATED_SIGN_IN in document.extensions:
         raise ConfigurationError(
             f"auth.disabled is true, so the extension {MEDIATED_SIGN_IN} cannot be offered",

@@ -180,6 +180,7 @@ def check_document(document: CompanyDocument, served: Served, checks: Checks) ->
     for finding in document.findings:
         checks.noted(finding.rule, f"{finding.where}: {finding.detail}")
     if document.auth.disabled and (document.asks_for_account or check.offers_mediated(document)):
+        # Readings 62: the Company contradicts itself, and the more careful half holds.
         checks.noted("discovery.disabled-offers-nothing", "auth.disabled is true, yet the document offers sign-in")
 
 

@@ -63,7 +63,7 @@ MAX_BODY_BYTES: Final = 262_144
 MAX_ANSWER_BYTES: Final = 33_554_432
 """The largest answer that a Personal Agent reads, in octets: a page of a hundred long messages."""
 MAX_ANSWER_DEPTH: Final = 64
-"""An event nests what a message says deeper than the request that brought it; whoever sent it can still read it."""
+"""An event nests what a message says deeper than its request; whoever sent it can still read it (readings 63)."""
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -2,7 +2,7 @@
 
 Reading is strict about who the Company is (`protocol_version`, `organization`, `auth.issuer`, `auth.disabled`): any
 fault there refuses the document. Each thing on offer is read by itself: an entry with a wrong type, a missing member or
-a URL that is not https is left out and becomes a finding, and the rest of the document is used (3, 3.3).
+a URL that is not https is left out and becomes a finding; the rest of the document is used (3, 3.3; readings 61).
 """
 
 from __future__ import annotations
