@@ -57,13 +57,10 @@ class DelegatedKeys:
     def _renewed(self, profile: SessionProfile, company: CompanyId, user: UserId, now: float) -> Flow[_Held]:
         """The stored key when it is good for a while, else a new one. Runs under a lock: one key for each User ID."""
         key = row_key(company, user)
-        stored = yield from load(DELEGATED_KEY, key)
-        row = None if stored is None else read_row(DelegatedKeyRow, stored)
+        row = yield from self._stored(key)
         if row is None or not self._usable(row.iat, row.exp, now) or not self._vouched_by_current(row):
-            fresh = self._made(profile, company, user, now)
-            value = write_row(fresh)
-            yield from keep(DELEGATED_KEY, key, lambda _: value)
-            row = fresh
+            fresh = row = self._made(profile, company, user, now)
+            yield from keep(DELEGATED_KEY, key, lambda _: write_row(fresh))
         signer = SessionSigner(
             profile,
             PrivateKey.read(row.jwk),
@@ -73,6 +70,10 @@ class DelegatedKeys:
             user_id=user,
         )
         return _Held(signer, row.iat)
+
+    def _stored(self, key: str) -> Flow[DelegatedKeyRow | None]:
+        value = yield from load(DELEGATED_KEY, key)
+        return None if value is None else read_row(DelegatedKeyRow, value)
 
     def _made(self, profile: SessionProfile, company: CompanyId, user: UserId, now: float) -> DelegatedKeyRow:
         delegated = PrivateKey.generate("ES256")

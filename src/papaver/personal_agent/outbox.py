@@ -31,8 +31,7 @@ def put(live: LiveSession, opened: OpenedSession, message: Message, target: Conv
         context=_dict(message.context),
         extensions=_dict(message.extensions),
     )
-    value = write_row(row)
-    yield from keep(OUTBOX, _key(row), lambda _: value)
+    yield from keep(OUTBOX, _key(row), lambda _: write_row(row))
     return row
 
 

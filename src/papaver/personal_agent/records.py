@@ -6,7 +6,7 @@ every key, so the mapping of Users to their IDs stays confidential (5.1).
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final, Never, TypeVar
 
 import msgspec
 
@@ -57,6 +57,9 @@ class DelegatedKeyRow(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"DelegatedKeyRow(kid={self.kid!r}, exp={self.exp})"
+
+    def __reduce__(self) -> Never:
+        raise TypeError("a delegated key is never pickled")
 
 
 class DocumentRow(msgspec.Struct, frozen=True):

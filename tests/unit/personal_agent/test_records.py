@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import msgspec
 import pytest
 
@@ -89,6 +91,12 @@ def test_rows_do_not_show_what_they_keep() -> None:
         assert "c2VjcmV0" not in shown
         assert "eyJ" not in shown
         assert "private" not in shown
+
+
+def test_a_delegated_key_is_never_pickled() -> None:
+    """A pickle would hold it in the clear."""
+    with pytest.raises(TypeError):
+        pickle.dumps(KEY)
 
 
 def test_keys_of_rows_are_not_mistaken_for_each_other() -> None:

@@ -15,9 +15,10 @@ from typing import Final, Self
 import httpx2
 
 from papaver.adapters.httpx2.transport import MayReceive
-from papaver.personal_agent.flows.effects import Send
+from papaver.personal_agent.flows.effects import Send, SessionFields
 from papaver.protocol.destinations import Destinations, check_destination
 from papaver.protocol.errors import NotADestination
+from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
 
 __all__ = ["SIGNED", "SessionTransport", "SignedHop"]
@@ -61,19 +62,15 @@ class SessionTransport(httpx2.AsyncBaseTransport):
         if not isinstance(hop, SignedHop) or not hop.is_for(request):
             check_signed(str(request.url), request.method, self._destinations())
             return await self._inner.handle_async_request(request)
-        send, url = hop.send, str(request.url)
-        check_destination(url, request.method, send.destinations)
-        fields = send.fields
-        headers = httpx2.Headers(request.headers)
-        headers.update([*fields.declared, (fields.header, fields.jwt.reveal())])
-        extensions = {name: value for name, value in request.extensions.items() if name != SIGNED}
-        copy = httpx2.Request(
-            request.method, request.url, headers=headers, stream=request.stream, extensions=extensions
-        )
+        url = str(request.url)
+        check_destination(url, request.method, hop.send.destinations)
         key = (request.method, url)
         self._on_the_way[key] += 1
         try:
-            return await self._inner.handle_async_request(copy)
+            return await self._inner.handle_async_request(_with_fields(request, hop.send.fields))
+        except (httpx2.HTTPError, PapaverError) as error:
+            _forget_frames(error)
+            raise error.with_traceback(None) from error.__cause__
         finally:
             self._on_the_way[key] -= 1
             if not self._on_the_way[key]:
@@ -97,6 +94,23 @@ class SessionTransport(httpx2.AsyncBaseTransport):
 
     def _may_receive(self, method: str, url: str) -> None:
         check_hop_signed(method, url, frozenset(self._on_the_way))
+
+
+def _with_fields(request: httpx2.Request, fields: SessionFields) -> httpx2.Request:
+    """A copy that carries the Session header, for below only."""
+    headers = httpx2.Headers(request.headers)
+    headers.update([*fields.declared, (fields.header, fields.jwt.reveal())])
+    extensions = {name: value for name, value in request.extensions.items() if name != SIGNED}
+    stream = request.stream
+    return httpx2.Request(request.method, request.url, headers=headers, stream=stream, extensions=extensions)
+
+
+def _forget_frames(error: BaseException) -> None:
+    """Drop the frames below: a tool that reports local variables would report the header with them."""
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        cause.__traceback__ = None
+        cause = cause.__cause__ or cause.__context__
 
 
 @rule("destination.signed")

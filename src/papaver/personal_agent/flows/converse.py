@@ -65,26 +65,34 @@ def write(live: LiveSession, message: Message, target: ConversationId | None = N
     return (yield from put(live, opened, message, target))
 
 
-def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING) -> Flow[Delivered]:
+def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING, *, later: bool = False) -> Flow[Delivered]:
     """Send a message of the outbox until it is accepted: the same ID and content each time (8.3).
 
     It leaves the outbox when it is accepted, and when the Company refuses it; then Refused, RateLimited or SignInNeeded
-    is raised. FetchFailed and any other error leave it there: whether it was accepted is not known.
+    is raised. FetchFailed and any other error leave it there: whether it was accepted is not known. With `later` it
+    also stays there when it only came too soon: nobody else would send it again.
     """
     message = message_of(row)
     target = None if row.conversation_id is None else ConversationId(row.conversation_id)
-    exchange = yield from _patiently(
-        live,
-        lambda opened: (
-            opened.dialect.conversations.write_start(opened.endpoint, message, wanted)
-            if target is None
-            else opened.dialect.conversations.write_say(opened.endpoint, target, message, wanted)
-        ),
-    )
+    try:
+        exchange = yield from _patiently(
+            live,
+            lambda opened: (
+                opened.dialect.conversations.write_start(opened.endpoint, message, wanted)
+                if target is None
+                else opened.dialect.conversations.write_say(opened.endpoint, target, message, wanted)
+            ),
+        )
+    except RateLimited:  # it was not sent: the Company asked to wait longer than is waited here (5.6)
+        if not later:
+            yield from clear(row)
+        raise
     opened, response = exchange
     if response.status >= 300:
         error = refusal(live, exchange)
-        if (response.status < 500 and response.status not in UNDECIDED) or isinstance(error, TemporarilyUnavailable):
+        refused = response.status < 500 and response.status not in UNDECIDED
+        too_soon = isinstance(error, RateLimited | TemporarilyUnavailable)
+        if (too_soon and not later) or (refused and not too_soon):
             yield from clear(row)
         raise error
     answer = opened.dialect.conversations.read_accepted(response)
@@ -107,7 +115,7 @@ def deliver_pending(live: LiveSession, busy: frozenset[str] = frozenset()) -> Fl
         if row.message_id in busy:
             continue
         try:
-            delivered.append((yield from deliver(live, row)))
+            delivered.append((yield from deliver(live, row, later=True)))
         except (Refused, SignInNeeded):
             if (yield from is_waiting(row)):
                 raise
@@ -177,15 +185,25 @@ def _patiently(live: LiveSession, build: Build) -> Flow[Exchange]:
     """Send again what did not arrive, a little later each time. Every request of a conversation may be repeated."""
     limits = live.setup.limits
     attempt, pause = 1, limits.backoff
+    before: FetchFailed | Exchange | None = None
     while True:
         try:
             exchange = yield from signed(live, build)
         except FetchFailed as error:
             if error.fault is not FetchFault.UNREACHABLE or attempt == limits.attempts:
                 raise
+            before = error
+        except RateLimited:
+            # Not sent this time. What is not known of an earlier try is not known still.
+            if isinstance(before, FetchFailed):
+                raise before from None
+            if before is None:
+                raise
+            return before
         else:
             if attempt == limits.attempts or not _is_passing(exchange):
                 return exchange
+            before = exchange
         yield from wait(min(pause, limits.backoff_most))
         attempt, pause = attempt + 1, pause * 2
 
