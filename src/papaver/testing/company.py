@@ -6,12 +6,16 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from typing import Any, Final
 
 from papaver.company.app import Company
 from papaver.company.incoming import Incoming
+from papaver.company.settings import CompanyLimits
+from papaver.ports.company import SessionRow
 from papaver.ports.system import FetchFailed, FetchFault, FetchPolicy
 from papaver.protocol.errors import PayloadTooLarge
+from papaver.protocol.session import VerifiedSession
 from papaver.stores.memory import MemoryStore
 from papaver.testing.clock import ManualClock, SeededIds
 from papaver.testing.keys import NOW, AgentKeys
@@ -21,6 +25,7 @@ from papaver.web.messages import Headers, Response
 __all__ = ["Answer", "CompanyBench", "Documents", "company_bench"]
 
 VERSION: Final = str(next(iter(DIALECTS)))
+LIMITS: Final = frozenset(field.name for field in fields(CompanyLimits))
 
 
 class Documents:
@@ -98,9 +103,13 @@ class CompanyBench:
         host: str | None = None,
         gone: asyncio.Event | None = None,
         peer: str = "192.0.2.7",
+        unread: bool = False,
         **claims: Any,
     ) -> Answer:
-        """One request to the conversation endpoint. `headers` with None leaves one out; `claims` go into the JWT."""
+        """One request to the conversation endpoint. `headers` with None leaves one out; `claims` go into the JWT.
+
+        `unread`: asking for the body is a failure.
+        """
         offer = self.company.offer
         url = offer.endpoint + suffix
         signer = agent or self.agent
@@ -116,6 +125,7 @@ class CompanyBench:
         left = gone or asyncio.Event()
 
         async def read(limit: int) -> bytes:
+            assert not unread, "the body was asked for"
             if len(content) > limit:
                 raise PayloadTooLarge(rule="limits.body")
             return content
@@ -129,7 +139,7 @@ class CompanyBench:
                 offer.path + "/conversations" + suffix,
                 query,
                 offer.endpoint_host if host is None else host,
-                Headers([*((name, value) for name, value in sent.items() if value is not None), *more_headers]),
+                Headers([*_present(sent), *more_headers]),
                 peer,
                 read,
                 leave,
@@ -155,31 +165,56 @@ class CompanyBench:
                 return answer
             await asyncio.to_thread(lambda: None)
 
-    async def fetch(self, path: str, *, method: str = "GET", host: str | None = None) -> Answer | None:
-        """A document; None when the Company leaves the request to the app."""
+    async def verify(
+        self, method: str, path: str, *, query: str = "", headers: Mapping[str, str | None] | None = None, **claims: Any
+    ) -> VerifiedSession:
+        """The Session of a request to an API of the app, at `path` as the app sees it. Raises the PoppyError."""
+        said: dict[str, Any] = {"now": self.clock.now(), **claims}
+        header = self.agent.header(method, self.company.offer.app_url + path, self.company.id, **said)
+        sent: dict[str, str | None] = {"poppy-version": VERSION, "poppy-session": header, **(headers or {})}
+        return await self.company.verify_api(self._bare(method, path, query, Headers(_present(sent))))
 
+    def _bare(self, method: str, path: str, query: str, headers: Headers, host: str = "") -> Incoming:
         async def nothing(_: int = 0) -> bytes:
             return b""
 
         async def leave() -> None:
             return None
 
+        return Incoming(method, path, query, host, headers, "192.0.2.7", nothing, leave)
+
+    async def rows(self) -> list[SessionRow]:
+        """The Sessions in the memory store."""
+        tables: Any = await self.company.store.tables(self.company.id)
+        return list(tables.sessions.rows.values())
+
+    async def fetch(self, path: str, *, method: str = "GET", host: str | None = None) -> Answer | None:
+        """A document; None when the Company leaves the request to the app."""
         domain = self.company.offer.domain if host is None else host
-        response = await self.company.handle(Incoming(method, path, "", domain, Headers(), "192.0.2.7", nothing, leave))
+        response = await self.company.handle(self._bare(method, path, "", Headers(), domain))
         return None if response is None else Answer(response)
+
+
+def _present(sent: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in sent.items() if value is not None]
 
 
 @asynccontextmanager
 async def company_bench(
     company: Company | None = None, *, turns: bool = True, agent: AgentKeys | None = None, **options: Any
 ) -> AsyncGenerator[CompanyBench]:
-    """A Company that echoes, or the given one, run with a memory store unless it has another."""
+    """A Company that echoes, or the given one, run with a memory store unless it has another.
+
+    `options` go to Company, or, when they are limits, into its limits. `turns=False`: messages stay unanswered.
+    """
     if company is None:
+        limits = {name: options.pop(name) for name in LIMITS & options.keys()}
         settings: dict[str, Any] = {
             "domain": "example.com",
             "name": "Example",
             "base_url": "https://api.example.com/poppy",
             "store": MemoryStore(),
+            "limits": CompanyLimits(**limits),
             **options,
         }
         company = Company(**settings)
