@@ -33,13 +33,13 @@ class World:
         """Serve a sample over TLS; the environment of who talks to it."""
         command = ["-m", "papaver.cli", "company", "serve", target, "--json", "--port", 0, *self.place.tls(domain)]
         local = {"PAPAVER_RESOLVE": f"agent.example:443=127.0.0.1:{self._agent_port}", **self._shared}
-        with started(command, cwd=self.folder, **local) as company:
+        with started(command, cwd=self.folder, env=local) as company:
             port = company.said()["listening"].rpartition(":")[2]
             yield {"PAPAVER_RESOLVE": f"{domain}:443=127.0.0.1:{port}", **self._shared}
 
     def run(self, sample: str, environment: dict[str, str]) -> str:
         """Run a sample of the Personal Agent's side; what it prints."""
-        with started([ROOT / "docs_src" / sample], cwd=self.folder, **environment) as process:
+        with started([ROOT / "docs_src" / sample], cwd=self.folder, env=environment) as process:
             assert process.process.stdout is not None
             printed = process.process.stdout.read()
             assert process.process.wait(30) == 0
@@ -47,7 +47,7 @@ class World:
 
     def ask(self, domain: str, text: str, environment: dict[str, str]) -> list[dict[str, Any]]:
         """The Company's messages."""
-        done = papaver("ask", domain, text, "--json", "--home", self.folder, "--context", "locale=de", **environment)
+        done = papaver("ask", domain, text, "--json", "--home", self.folder, "--context", "locale=de", env=environment)
         assert done.returncode == 0, done
         events = [json.loads(line).get("event", {}) for line in done.stdout.splitlines()]
         messages = [event["message"] for event in events if event.get("type") == "message"]
@@ -96,7 +96,7 @@ def test_a_handler_has_what_its_page_says(world: World) -> None:
 def test_an_app_s_own_route_has_a_verified_session_or_refuses(tmp_path: Path) -> None:
     """Behind a proxy that ends TLS and strips a prefix; the document speaks of the public URL (B27)."""
     command = ["-m", "papaver.cli", "company", "serve", "docs_src.company_starlette:app", "--json", "--port", 0]
-    with started(command, cwd=tmp_path, PYTHONPATH=f"{ROOT / 'src'}:{ROOT}") as company:
+    with started(command, cwd=tmp_path, env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}) as company:
         origin = f"http://{company.said()['listening']}"
         request = urllib.request.Request(f"{origin}/.well-known/poppy.json", headers={"Host": "shop.example"})
         with urllib.request.urlopen(request, timeout=10) as answer:

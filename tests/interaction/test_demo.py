@@ -36,7 +36,7 @@ def _alive(pid: int) -> bool:
 @pytest.mark.requirement("3.2-02", "3.2-03", "8.1-01")
 def test_every_step_is_verified_and_nothing_is_left_behind(tmp_path: Path) -> None:
     """Discovery, a Session, three questions, an UPDATE, a retry, a kill inside the handler, a resume, and a close."""
-    done = papaver("demo", "--seed", 7, TMPDIR=str(tmp_path))
+    done = papaver("demo", "--seed", 7, env={"TMPDIR": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     numbers = re.findall(r"^(\d+)\. ", done.stdout, re.MULTILINE)
     assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
@@ -57,7 +57,7 @@ def test_a_company_that_does_not_tell_the_truth_fails_the_demo(tmp_path: Path) -
     path = os.pathsep.join([str(tmp_path / "lying"), environment()["PYTHONPATH"]])
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    done = papaver("demo", "--seed", 7, "--json", PYTHONPATH=path, TMPDIR=str(temporary))
+    done = papaver("demo", "--seed", 7, "--json", env={"PYTHONPATH": path, "TMPDIR": str(temporary)})
     told = json.loads(done.stdout.splitlines()[-1])
     assert (done.returncode, told["error"], told["rule"]) == (1, "demo_failed", "demo.step")
     assert "is not true" in told["detail"]
@@ -70,7 +70,7 @@ def test_a_company_that_does_not_tell_the_truth_fails_the_demo(tmp_path: Path) -
 def test_what_the_demo_leaves_running_can_be_talked_to_until_it_is_told_to_end(tmp_path: Path) -> None:
     """`--keep` says what to try, and that works; SIGTERM ends both processes and removes the folder."""
     command = ["-m", "papaver.cli", "demo", "--keep", "--json"]
-    with started(command, TMPDIR=str(tmp_path)) as demo:
+    with started(command, env={"TMPDIR": str(tmp_path)}) as demo:
         said = [demo.said()]
         while "client_id" not in said[-1]:
             said.append(demo.said())
@@ -92,7 +92,7 @@ def test_ctrl_c_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env=environment(TMPDIR=str(tmp_path)),
+        env=environment({"TMPDIR": str(tmp_path)}),
     )
     assert process.stdout is not None
     with process, process.stdout as lines:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +20,16 @@ __all__ = ["Place", "Running", "environment", "papaver", "started"]
 ROOT = Path(__file__).parents[2]
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Ours without what a developer's shell says; coverage and the path to the checkout stay."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PAPAVER_", "OUTFITTER_"))}
     path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**kept, "PYTHONPATH": path, "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", **more}
+    return {**kept, "PYTHONPATH": path, "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", **(more or {})}
 
 
-def papaver(*arguments: object, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+def papaver(
+    *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run the command line to its end."""
     return subprocess.run(
         [sys.executable, "-m", "papaver.cli", *map(str, arguments)],
@@ -36,7 +38,7 @@ def papaver(*arguments: object, cwd: Path | None = None, **more: str) -> subproc
         timeout=90,
         check=False,
         cwd=cwd,
-        env=environment(**more),
+        env=environment(env),
     )
 
 
@@ -67,7 +69,7 @@ class Running:
 
 @contextmanager
 def started(
-    command: Sequence[object], cwd: Path | None = None, errors: Path | None = None, **more: str
+    command: Sequence[object], cwd: Path | None = None, errors: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Generator[Running]:
     """A process for as long as the block lasts; `command` follows `python`. Its stderr is ours, or goes to `errors`."""
     with open(os.devnull if errors is None else errors, "ab") as file:
@@ -77,7 +79,7 @@ def started(
             stderr=None if errors is None else file,
             text=True,
             cwd=cwd,
-            env=environment(**more),
+            env=environment(env),
         )
     try:
         yield Running(process)

@@ -16,7 +16,11 @@ NOBODY = "https://agent.invalid/agent.json"
 """Who discovers without a home. Discovery carries no credential, so no Company sees it."""
 
 
-def agent_of(run: Run, limits: AgentLimits | None = None) -> PersonalAgent:
+LIMITS = AgentLimits()
+"""What a person in front of a terminal is made to wait for."""
+
+
+def agent_of(run: Run) -> PersonalAgent:
     """The Personal Agent of the home. Raises CliError when nobody made one yet."""
     profile = run.home.profile()
     return PersonalAgent(
@@ -26,7 +30,7 @@ def agent_of(run: Run, limits: AgentLimits | None = None) -> PersonalAgent:
         network=run.network,
         name=profile.name,
         redirect_uris=profile.redirect_uris,
-        limits=limits,
+        limits=LIMITS,
     )
 
 

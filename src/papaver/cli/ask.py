@@ -21,16 +21,20 @@ from papaver.protocol.conversation.model import (
     DirectOpened,
     Event,
     MessageAdded,
+    Responder,
     Role,
     StateChanged,
+    Status,
     UserRequested,
 )
-from papaver.protocol.dialect import Dialect, Page
+from papaver.protocol.dialect import Page
 from papaver.protocol.errors import SignInNeeded
+from papaver.protocol.terms import ConversationId
 from papaver.values.strict_json import JsonError, loads, loads_object
 
 if TYPE_CHECKING:
     from papaver.personal_agent.conversation import Conversation
+    from papaver.personal_agent.live import OpenedSession
     from papaver.personal_agent.session import Session
 
 __all__ = ["ask"]
@@ -128,7 +132,7 @@ async def _begin(session: Session, known: str | None, message: dict[str, Any] | 
 def _print(run: Run, event: Event, company: str, session: Session) -> None:
     opened = session.live.current
     if run.json and opened is not None:
-        run.line(event=_as_received(opened.dialect, event))
+        run.line(event=_as_received(opened, event))
         return
     match event:
         case MessageAdded(message=message):
@@ -155,21 +159,11 @@ def _name(author: Author, company: str) -> str:
     return f"{named} ({'a person' if author.type.value == 'human' else 'agent'})"
 
 
-def _as_received(dialect: Dialect, event: Event) -> object:
-    """The event in the version's own form."""
-    match event:
-        case StateChanged(status=status, responder=responder):
-            pass
-        case _:
-            from papaver.protocol.conversation.model import Responder, Status
-
-            status, responder = Status.IDLE, Responder.AGENT
-    from papaver.protocol.terms import ConversationId
-
-    page = Page(ConversationId("c"), (event,), event.id, False, status, responder)
-    written = loads_object(dialect.conversations.write_page(200, page, {}).body)
-    events = written["events"]
-    return events[0] if isinstance(events, list) else None
+def _as_received(opened: OpenedSession, event: Event) -> object:
+    """The event in its version's own form."""
+    page = Page(ConversationId("-"), (event,), event.id, False, Status.IDLE, Responder.AGENT)
+    written = json.loads(opened.dialect.conversations.write_page(200, page, opened.extensions).body)
+    return written["events"][0]
 
 
 def _details(data: str | None) -> Mapping[str, object] | None:
