@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from papaver.company.offer import Mcp
-from papaver.protocol.errors import ConfigurationError, InvalidRequest, NotADestination
+from papaver.protocol.errors import ConfigurationError, InvalidRequest, NotADestination, Refused
 from papaver.testing.pair import Pair, echoing, pair
 from papaver.testing.wire import Exchange
 from papaver.web.messages import Response
@@ -64,7 +64,7 @@ async def test_every_request_to_a_destination_carries_the_header_once() -> None:
             assert len(headers.all("poppy-session")) == 1
             assert headers.all("poppy-version") == ("0.4",)
             assert not {"authorization", "cookie", "poppy-extensions"} & {name for name, _ in headers}
-        assert reached == signed(both) or set(map(id, reached)) == set(map(id, signed(both)))
+        assert {id(one) for one in reached} == {id(one) for one in signed(both)}
 
 
 @pytest.mark.requirement("5.6-02", "5.3-22")
@@ -119,7 +119,7 @@ async def test_a_conversation_endpoint_that_redirects_is_not_followed(status: in
         received = with_api(both)
         Script(both).always("/conversations", told(status, location="https://elsewhere.example/poppy/conversations"))
         session = (await both.agent.discover("example.com")).session("dana")
-        with pytest.raises(Exception, match=str(status)):
+        with pytest.raises(Refused, match=str(status)):
             await session.ask("Hi")
         assert received == []
 

@@ -21,6 +21,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from anyio.lowlevel import checkpoint
+
 from papaver.adapters.httpx2.fetcher import GuardedFetcher
 from papaver.adapters.httpx2.personal_agent import PersonalAgent
 from papaver.adapters.running import running
@@ -44,6 +46,8 @@ CLIENT_ID: Final = "https://agent.example/agent.json"
 class AgentClock:
     """The Personal Agent's clock beside the world's: its sleeping takes no time here, and passes the world's time.
 
+    Who sleeps at once with others wakes with them: the world's time moves on to the end of each sleep, not by its sum.
+
     `ahead`  seconds that this clock is wrong by      `slept`  how long each sleep was
     """
 
@@ -60,7 +64,10 @@ class AgentClock:
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
-        self._world.advance(seconds)
+        end = self._world.now() + seconds
+        await checkpoint()
+        if self._world.now() < end:
+            self._world.advance(end - self._world.now())
 
 
 @dataclass(slots=True)
