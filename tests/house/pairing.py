@@ -6,8 +6,11 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from papaver.company.app import Company
+from papaver.company.turn import Handler
 from papaver.personal_agent.conversation import Conversation
 from papaver.protocol.conversation.model import MessageAdded, Role
+from papaver.stores.memory import MemoryStore
 from papaver.testing.pair import Pair
 from papaver.testing.wire import Exchange, Lost, Onward
 from papaver.values.base64url import decode
@@ -18,8 +21,9 @@ __all__ = [
     "RESOURCE",
     "Scene",
     "Script",
-    "claims",
+    "answering",
     "changed",
+    "claims",
     "delegation",
     "jose",
     "lose_answer",
@@ -41,6 +45,14 @@ def told(status: int, body: object = None, **headers: str) -> Response:
     fields = Headers((name.replace("_", "-"), value) for name, value in headers.items())
     octets = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     return Response(status, fields, octets)
+
+
+def answering(handler: Handler, **options: Any) -> Company:
+    """A Company at example.com with this Company Agent."""
+    base_url = "https://api.example.com/poppy"
+    company = Company(domain="example.com", name="Example", base_url=base_url, store=MemoryStore(), **options)
+    company.conversation(handler)
+    return company
 
 
 async def lose_request(exchange: Exchange, onward: Onward) -> Response:
