@@ -96,6 +96,7 @@ async def test_b10_a_credential_in_the_url_is_refused_even_beside_a_valid_header
         assert refused(beside) == (400, "invalid_request")
 
 
+@pytest.mark.requirement("ca-16")
 @pytest.mark.parametrize("name", ["poppy-session", "poppy-version", "content-type"])
 async def test_c89_a_header_that_is_there_twice_is_refused(name: str) -> None:
     """Two readers of one request could otherwise see two Sessions, versions or kinds of body (B10)."""
@@ -159,10 +160,12 @@ async def test_a_header_above_the_limit_is_refused(caplog: pytest.LogCaptureFixt
         assert (await bench.start(padding="x" * 4000)).status == 201
 
 
+@pytest.mark.requirement("ca-111")
 async def test_c6_a_refused_session_is_told_before_the_body_is_read() -> None:
     """Malformed JSON behind it changes nothing; the body is not even asked for."""
     async with company_bench(turns=False) as bench:
-        for options in ({"aud": "https://x.example"}, {"headers": {"poppy-session": None}}):
+        refusals: list[dict[str, Any]] = [{"aud": "https://x.example"}, {"headers": {"poppy-session": None}}]
+        for options in refusals:
             answer = await bench.send("POST", "", raw=b"{", unread=True, **options)
             assert refused(answer) == (400, "invalid_session")
         assert refused(await bench.send("POST", "", raw=b"{")) == (400, "invalid_request")
