@@ -111,7 +111,7 @@ async def test_a_cursor_that_stays_expired_is_the_callers() -> None:
         assert len(reads(both)) == 2
 
 
-@pytest.mark.requirement("8.5-09", "8.7-03", "8.7-06")
+@pytest.mark.requirement("8.5-09", "8.7-08", "8.7-09")
 async def test_what_a_later_version_says_is_passed_over_or_read_with_care() -> None:
     """Unknown event types are skipped and the cursor moves on; an unknown status is `working`, a responder a person."""
 
@@ -138,7 +138,7 @@ async def test_what_a_later_version_says_is_passed_over_or_read_with_care() -> N
         assert (conversation.status, conversation.responder) == (Status.WORKING, Responder.HUMAN)
 
 
-@pytest.mark.requirement("8.9-01")
+@pytest.mark.requirement("8.7-03")
 async def test_c31_a_handoff_without_a_desk_is_heard_in_the_events() -> None:
     """Accepted, looked for, and told that nobody is there; then the Company Agent answers again."""
     async with pair() as both:
@@ -154,7 +154,7 @@ async def test_c31_a_handoff_without_a_desk_is_heard_in_the_events() -> None:
         assert await replies(conversation) == ["You said: Never mind."]
 
 
-@pytest.mark.requirement("8.12-01")
+@pytest.mark.requirement("8.12-05", "8.12-03", "8.13-04")
 async def test_c34_a_closed_conversation_stays_readable_and_takes_no_more() -> None:
     """Closing twice is one close; messages and handoffs are refused, events are not."""
     async with pair() as both:
@@ -193,7 +193,7 @@ async def test_c77_a_close_ends_the_turn_that_runs() -> None:
         assert conversation.status is Status.CLOSED
 
 
-@pytest.mark.requirement("8.2-02", "5.5-07")
+@pytest.mark.requirement("8.2-07", "5.5-07")
 async def test_a_conversation_outlasts_its_session() -> None:
     """Another Session of the same User, in another process, a day later, goes on with it."""
     async with pair() as both:
@@ -210,7 +210,7 @@ async def test_a_conversation_outlasts_its_session() -> None:
         assert await replies(again) == ["You said: Me again."]
 
 
-@pytest.mark.requirement("8.2-04")
+@pytest.mark.requirement("8.2-13", "8.13-03")
 async def test_c28_another_user_finds_nothing() -> None:
     """Nor does an anonymous one; an id that no Company would choose is not even asked about."""
     async with pair() as both:
@@ -247,6 +247,7 @@ async def test_who_a_company_says_is_speaking_is_content_from_the_company() -> N
         assert hosts == {"example.com", "api.example.com", "agent.example"}
 
 
+@pytest.mark.requirement("8.4-18")
 async def test_context_is_kept_over_the_conversation() -> None:
     """Fields that are left out keep their values; one of context alone is recorded and answered by nobody."""
     heard: list[dict[str, object]] = []
@@ -278,7 +279,13 @@ async def test_a_read_that_broke_off_goes_on_where_it_was() -> None:
         assert await replies(conversation) == []
 
 
-@pytest.mark.parametrize("check", ["answer.same-conversation", "page.moves-on"])
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param("answer.same-conversation", marks=pytest.mark.requirement("papaver-19")),
+        pytest.param("page.moves-on", marks=pytest.mark.requirement("papaver-21")),
+    ],
+)
 async def test_the_checks_of_an_answer_are_what_refuses_it(check: str) -> None:
     """With the check off, the same Company gets away with it."""
 
