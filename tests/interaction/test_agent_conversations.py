@@ -93,6 +93,7 @@ async def test_more_is_read_at_once() -> None:
         assert reads(network) == ["wait=25", "cursor=evt_1", "cursor=evt_2"]
 
 
+@pytest.mark.requirement("papaver-21")
 async def test_more_that_never_comes_is_misbehaviour() -> None:
     """The same cursor again and again would be read for ever."""
     async with scripted() as (agent, network):

@@ -14,7 +14,7 @@ from papaver.adapters.httpx2.transport import MayReceive
 from papaver.personal_agent.flows.effects import Send, SessionFields
 from papaver.ports.system import FetchFailed
 from papaver.protocol.destinations import Destination, Destinations
-from papaver.protocol.errors import ConfigurationError, NotADestination
+from papaver.protocol.errors import ConfigurationError, DiscoveryFailed, NotADestination
 from papaver.testing.rules import switched_off
 from papaver.values.secret import Secret
 from papaver.web.messages import Request
@@ -77,6 +77,17 @@ async def test_a_retry_inside_the_client_is_signed_afresh() -> None:
         assert first.jti != second.jti
         assert first.sid != second.sid
         assert len(response.history) == 1
+
+
+async def test_an_error_of_a_recovery_is_the_requests_error() -> None:
+    """The documents that a version asks for cannot be had."""
+    async with scripted(company()) as (agent, network):
+        session = (await agent.discover(DOMAIN)).session(user="dana")
+        network.company.documents[POPPY] = unreachable(POPPY)
+        network.company.script = [error("version_unsupported")]
+        with pytest.raises(DiscoveryFailed) as caught:
+            await session.http.get(MCP)
+        assert caught.value.rule == "discovery.fetched"
 
 
 async def test_what_cannot_be_mended_is_the_callers_response() -> None:

@@ -17,8 +17,14 @@ from papaver.ports.system import FetchFailed, FetchFault
 from papaver.protocol.conversation.model import Message, Responder, Status
 from papaver.protocol.dialect import Accepted, Page, Wanted
 from papaver.protocol.errors import (
+    ConversationClosed,
+    ConversationNotFound,
     CursorExpired,
+    DirectConversationOpen,
+    ExtensionRequired,
     InsufficientScope,
+    InvalidRequest,
+    MessageIdConflict,
     Misbehaved,
     RateLimited,
     Refused,
@@ -28,6 +34,7 @@ from papaver.protocol.errors import (
 from papaver.protocol.terms import ConversationId
 from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
+from papaver.web.messages import Response
 
 __all__ = [
     "Delivered",
@@ -45,8 +52,18 @@ PASSING: Final = frozenset({502, 503, 504})
 """What a gateway answers while the server behind it is away."""
 UNDECIDED: Final = frozenset({408, 425})
 """Below 500, and yet the message may have been, or may still be, accepted."""
-
-
+OF_THE_MESSAGE: Final = frozenset(
+    kind.code
+    for kind in (
+        ConversationClosed,
+        ConversationNotFound,
+        DirectConversationOpen,
+        ExtensionRequired,
+        InvalidRequest,
+        MessageIdConflict,
+    )
+)
+"""Refusals of the message itself: one that was accepted before is not refused so."""
 NOTHING: Final = Wanted()
 
 
@@ -68,14 +85,14 @@ def write(live: LiveSession, message: Message, target: ConversationId | None = N
 def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING, *, later: bool = False) -> Flow[Delivered]:
     """Send a message of the outbox until it is accepted: the same ID and content each time (8.3).
 
-    It leaves the outbox when it is accepted, and when the Company refuses it; then Refused, RateLimited or SignInNeeded
-    is raised. FetchFailed and any other error leave it there: whether it was accepted is not known. With `later` it
-    also stays there when it only came too soon: nobody else would send it again.
+    It leaves the outbox when it is accepted, and when it surely was not: then Refused, RateLimited or SignInNeeded is
+    raised. It stays there when that is not known: after FetchFailed, and after a try without an answer for every
+    refusal that says nothing of the message itself. With `later` an earlier process may have made that try.
     """
     message = message_of(row)
     target = None if row.conversation_id is None else ConversationId(row.conversation_id)
     try:
-        exchange = yield from _patiently(
+        exchange, unsure = yield from _patiently(
             live,
             lambda opened: (
                 opened.dialect.conversations.write_start(opened.endpoint, message, wanted)
@@ -90,9 +107,7 @@ def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING, *, late
     opened, response = exchange
     if response.status >= 300:
         error = refusal(live, exchange)
-        refused = response.status < 500 and response.status not in UNDECIDED
-        too_soon = isinstance(error, RateLimited | TemporarilyUnavailable)
-        if (too_soon and not later) or (refused and not too_soon):
+        if _settles(error, response, unsure=unsure or later):
             yield from clear(row)
         raise error
     answer = opened.dialect.conversations.read_accepted(response)
@@ -124,7 +139,7 @@ def deliver_pending(live: LiveSession, busy: frozenset[str] = frozenset()) -> Fl
 
 def read(live: LiveSession, conversation: ConversationId, wanted: Wanted) -> Flow[Page]:
     """A page of events. Raises CursorExpired, Refused, RateLimited, SignInNeeded, FetchFailed (8.5, 8.13)."""
-    exchange = yield from _patiently(
+    exchange, _ = yield from _patiently(
         live, lambda opened: opened.dialect.conversations.write_read(opened.endpoint, conversation, wanted)
     )
     if exchange.response.status >= 300:
@@ -175,14 +190,17 @@ def check_same_conversation(found: ConversationId, asked: ConversationId) -> Non
 
 
 def _state(live: LiveSession, build: Build) -> Flow[tuple[Status, Responder]]:
-    exchange = yield from _patiently(live, build)
+    exchange, _ = yield from _patiently(live, build)
     if exchange.response.status >= 300:
         raise refusal(live, exchange)
     return exchange.opened.dialect.conversations.read_state(exchange.response)
 
 
-def _patiently(live: LiveSession, build: Build) -> Flow[Exchange]:
-    """Send again what did not arrive, a little later each time. Every request of a conversation may be repeated."""
+def _patiently(live: LiveSession, build: Build) -> Flow[tuple[Exchange, bool]]:
+    """Send again what did not arrive, a little later each time. Every request of a conversation may be repeated.
+
+    With the last answer comes whether an earlier try may have arrived as well.
+    """
     limits = live.setup.limits
     attempt, pause = 1, limits.backoff
     before: FetchFailed | Exchange | None = None
@@ -199,13 +217,25 @@ def _patiently(live: LiveSession, build: Build) -> Flow[Exchange]:
                 raise before from None
             if before is None:
                 raise
-            return before
+            return before, True
         else:
             if attempt == limits.attempts or not _is_passing(exchange):
-                return exchange
+                return exchange, before is not None
             before = exchange
         yield from wait(min(pause, limits.backoff_most))
         attempt, pause = attempt + 1, pause * 2
+
+
+def _settles(error: PapaverError, response: Response, *, unsure: bool) -> bool:
+    """Whether a refusal proves that the message was not accepted. `unsure`: an earlier try may have been.
+
+    A Company knows its retries before it looks at the conversation (readings 5, 7); whatever it refuses earlier than
+    that says nothing of the try before.
+    """
+    if unsure:
+        return error.code in OF_THE_MESSAGE
+    too_soon = isinstance(error, RateLimited | TemporarilyUnavailable)
+    return too_soon or (response.status < 500 and response.status not in UNDECIDED)
 
 
 def _is_passing(exchange: Exchange) -> bool:

@@ -121,6 +121,20 @@ def test_b6_the_last_url_decides(url: str, rule: str) -> None:
     assert failure(world).rule == rule
 
 
+@pytest.mark.requirement("3.2-12")
+def test_an_issuer_is_known_of_the_host_that_serves() -> None:
+    """A redirect from another domain does not make it unknown."""
+    other = "www.shop.example"
+    world = World(with_issuer())
+    there = replace(ScriptedCompany().serve(POPPY), url=POPPY)
+    world.company.documents[f"https://{other}/.well-known/poppy.json"] = there
+    assert world.run(discover(world.setup(), other)).found.issuer == ISSUER
+    world.company.documents[RESOURCE] = 404
+    assert failure(world, uncached=True).rule == "discovery.known-issuer-survives"
+    with pytest.raises(DiscoveryFailed):
+        world.run(discover(world.setup(), other, uncached=True))
+
+
 def test_b8_a_document_of_another_domain_is_refused() -> None:
     """A copied document names another host, and an issuer that does not list the domain may be another Company's."""
     world = World()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from papaver.personal_agent.flows.effects import Send
-from papaver.personal_agent.flows.recoveries import RECOVERIES
+from papaver.personal_agent.flows.recoveries import RECOVERIES, Attempt
 from papaver.personal_agent.flows.request import Exchange, signed
 from papaver.personal_agent.live import LiveSession
 from papaver.protocol.destinations import Destination
@@ -207,6 +207,21 @@ def test_another_version_means_another_session() -> None:
     first, second = world.company.proven
     assert first.sid != second.sid
     assert {request.headers.first("cache-control") for request in world.fetched} == {"no-cache"}
+
+
+def test_two_requests_of_one_version_discover_once() -> None:
+    """Who learns of it later finds another Session in use, and uses it."""
+    world = World()
+    live = world.live()
+    ask(world, live)
+    opened = live.current
+    assert opened is not None
+    live.leave(opened)
+    ask(world, live)
+    world.fetched.clear()
+    attempt = Attempt(opened, 0.0, READ, error("version_unsupported"))
+    assert world.run(RECOVERIES[400, "version_unsupported"](live, attempt))
+    assert world.fetched == []
 
 
 @pytest.mark.requirement("3.4-24")
