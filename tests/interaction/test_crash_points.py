@@ -59,7 +59,7 @@ async def test_c79_a_first_message_survives_a_kill(tmp_path: Path, point: str) -
         await survives(town, point, None)
 
 
-@pytest.mark.requirement("8.3-06")
+@pytest.mark.requirement("8.3-06", "ca-107")
 @pytest.mark.parametrize("point", ["accept.before-commit", "accept.after-commit", "journal.after-commit"])
 async def test_c79_a_later_message_survives_a_kill(tmp_path: Path, point: str) -> None:
     """The same in a conversation that goes on."""
@@ -102,6 +102,7 @@ HOLDING = ("lease.after-commit", "journal.before-commit", "journal.after-commit"
 """Where a dead process leaves a lease behind."""
 
 
+@pytest.mark.requirement("ca-106")
 @pytest.mark.parametrize("point", HOLDING)
 async def test_c79_a_live_process_takes_over_a_dead_ones_turn_at_once(tmp_path: Path, point: str) -> None:
     """The dead holder's lease has a day to go; nobody waits for that."""

@@ -47,6 +47,7 @@ def check_each_answered(events: list[dict[str, Any]], sent: list[dict[str, Any]]
     assert answered == Counter(message["text"] for message in sent)
 
 
+@pytest.mark.requirement("ca-99")
 async def test_four_starters_migrate_a_fresh_file_once(tmp_path: Path) -> None:
     """They open it at once; one of them migrates it, and all serve."""
     async with house(tmp_path) as town:
@@ -185,6 +186,7 @@ async def test_c78_the_late_word_of_a_paused_process_is_dropped(tmp_path: Path, 
         paused.signal(signal.SIGCONT)
         await paused.hears(f"turn {turn_id} was taken over by another process")
         assert await dana.idle(paused, conversation) == events
+        assert town.rows("SELECT key FROM journal") == []
         assert (await again(paused, dana)).status == 201
 
 

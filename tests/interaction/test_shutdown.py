@@ -19,7 +19,7 @@ FOREVER = 86_400
 FAILED, TIMED_OUT = Texts().failed, Texts().timed_out
 
 
-@pytest.mark.requirement("8.5-16", "8.5-18")
+@pytest.mark.requirement("8.5-16", "8.5-17", "8.5-18")
 async def test_sigterm_ends_a_hundred_open_polls_and_the_process(tmp_path: Path) -> None:
     """Each poll, which had five minutes to go, ends with a proper empty page; then the process is gone."""
     async with house(tmp_path) as town:
@@ -50,39 +50,43 @@ async def test_sigterm_ends_a_hundred_open_polls_and_the_process(tmp_path: Path)
         assert list((tmp_path / "shop.db-holders").iterdir()) == []
 
 
+@pytest.mark.requirement("8.3-10", "8.3-12")
 async def test_sigterm_gives_a_running_turn_to_another_process(tmp_path: Path) -> None:
-    """Its lease had a day to go; the handler's turn begins again elsewhere, and has not used up an attempt."""
+    """Its lease had a day to go; the turn begins again elsewhere, with no attempt used up, and its POST is answered."""
     async with house(tmp_path) as town:
         other = await town.serve(lease=FOREVER, turns_at_once=1)
         busy, dana = town.caller("usr_busy"), town.caller()
         occupied = await busy.start(other, busy.message("gated"))
         await other.hears("called")
-        ending = await town.serve(lease=FOREVER)
-        started = await dana.start(ending, dana.message("gated question"))
+        ending = await town.serve(lease=FOREVER, wait_cap=300)
+        posted = asyncio.create_task(dana.start(ending, dana.message("gated question"), "wait=300"))
         turn_id = (await ending.hears("called")).split()[0]
         other.tell("go")
         await busy.idle(other, occupied.json["conversation_id"])
 
         await ending.stop()
+        started = await posted
+        assert (started.status, started.json["status"]) == (201, "working")
+        assert texts(started.json["events"], "user") == ["gated question"]
         events = await dana.idle(other, started.json["conversation_id"])
         assert replies(events) == ["You said: gated question"]
         assert other.turns()[-1] == (turn_id, 1, "gated question")
 
 
-async def test_sigterm_alone_leaves_the_turn_for_the_next_start(tmp_path: Path) -> None:
-    """Nobody else is there: the message waits in the store, and is answered after the restart."""
+@pytest.mark.parametrize(("text", "reply"), [("gated question", "You said: gated question"), ("swallow", "too late")])
+async def test_sigterm_alone_leaves_the_turn_for_the_next_start(tmp_path: Path, text: str, reply: str) -> None:
+    """Nobody else is there, and the handler may even refuse to be cancelled: the message is answered after a restart."""
     async with house(tmp_path) as town:
         ending = await town.serve(lease=FOREVER)
         dana = town.caller()
-        started = await dana.start(ending, dana.message("gated question"))
+        started = await dana.start(ending, dana.message(text))
         await ending.hears("called")
         await ending.stop()
         assert town.rows("SELECT holder FROM conversations") == [(None,)]
 
         again = await town.serve(lease=FOREVER)
         again.tell("go")
-        events = await dana.idle(again, started.json["conversation_id"])
-        assert replies(events) == ["You said: gated question"]
+        assert replies(await dana.idle(again, started.json["conversation_id"])) == [reply]
 
 
 async def asked(caller: Caller, server: Server, text: str) -> tuple[str, list[dict[str, Any]]]:
@@ -112,6 +116,7 @@ FAILING = {
 }
 
 
+@pytest.mark.requirement("ca-115")
 async def test_c15_a_failing_handler_is_a_worded_message_and_idle(tmp_path: Path) -> None:
     """Whatever it raises or returns, or when it hangs: one sentence, `idle`, and the server answers on."""
     async with house(tmp_path) as town:
