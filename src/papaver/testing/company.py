@@ -12,6 +12,7 @@ from typing import Any, Final
 from papaver.company.app import Company
 from papaver.company.incoming import Incoming
 from papaver.company.settings import CompanyLimits
+from papaver.company.turn import Turn
 from papaver.ports.company import SessionRow
 from papaver.ports.system import FetchFailed, FetchFault, FetchPolicy
 from papaver.protocol.errors import PayloadTooLarge
@@ -159,11 +160,10 @@ class CompanyBench:
 
     async def idle(self, conversation: str) -> Answer:
         """Read all events once the Company has nothing left to do."""
-        while True:
-            answer = await self.read(conversation, "wait=5")
-            if answer.json["status"] != "working":
-                return answer
-            await asyncio.to_thread(lambda: None)
+        page = await self.read(conversation)
+        while page.json["status"] in ("working", "queued"):
+            page = await self.read(conversation, f"cursor={page.json['cursor']}&wait=5")
+        return await self.read(conversation)
 
     async def verify(
         self, method: str, path: str, *, query: str = "", headers: Mapping[str, str | None] | None = None, **claims: Any
@@ -199,11 +199,21 @@ def _present(sent: Mapping[str, str | None]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in sent.items() if value is not None]
 
 
+async def echo(turn: Turn) -> str:
+    """The handler of a bench that names none."""
+    return f"You said: {turn.text}"
+
+
 @asynccontextmanager
 async def company_bench(
-    company: Company | None = None, *, turns: bool = True, agent: AgentKeys | None = None, **options: Any
+    company: Company | None = None,
+    *,
+    turns: bool = True,
+    agent: AgentKeys | None = None,
+    handler: Any = None,
+    **options: Any,
 ) -> AsyncGenerator[CompanyBench]:
-    """A Company that echoes, or the given one, run with a memory store unless it has another.
+    """A Company that echoes or has this `handler`, or the given one, run with a memory store unless it has another.
 
     `options` go to Company, or, when they are limits, into its limits. `turns=False`: messages stay unanswered.
     """
@@ -219,9 +229,7 @@ async def company_bench(
         }
         company = Company(**settings)
 
-        @company.conversation
-        async def echo(turn: Any) -> str:
-            return f"You said: {turn.text}"
+        company.conversation(handler or echo)
 
     agent = agent or AgentKeys()
     documents = Documents()
