@@ -75,7 +75,7 @@ async def test_sigterm_gives_a_running_turn_to_another_process(tmp_path: Path) -
 
 @pytest.mark.parametrize(("text", "reply"), [("gated question", "You said: gated question"), ("swallow", "too late")])
 async def test_sigterm_alone_leaves_the_turn_for_the_next_start(tmp_path: Path, text: str, reply: str) -> None:
-    """Nobody else is there, and the handler may even refuse to be cancelled: the message is answered after a restart."""
+    """Nobody else is there, or the handler refuses to be cancelled: the message is answered after a restart."""
     async with house(tmp_path) as town:
         ending = await town.serve(lease=FOREVER)
         dana = town.caller()
