@@ -212,7 +212,11 @@ def test_the_checks_are_in_the_order_of_the_clause() -> None:
     assert names[1:6] == ["check_signature", "check_typ", "check_iss_claim", "check_exp_claim", "check_lifetime"]
 
 
-@pytest.mark.parametrize("token", ["", "a.b.c", "é", f"{AGENT.delegation()}x", compact(AGENT.identity, {}, b"[]")])
+@pytest.mark.parametrize(
+    "token",
+    ["", "a.b.c", "é", f"{AGENT.delegation()}x", compact(AGENT.identity, {}, b"[]")],
+    ids=["empty", "letters", "accent", "longer", "list"],
+)
 def test_a_malformed_delegation_is_refused(token: str) -> None:
     """What is no JWT at all has the rule of the layer that noticed."""
     with pytest.raises(InvalidSession) as caught:
