@@ -9,6 +9,7 @@ import pytest
 from tools import limits
 
 
+@pytest.mark.requirement("ca-110")
 def test_the_page_is_what_the_settings_say() -> None:
     """Whoever changes a default runs `python -m tools.limits` too."""
     assert limits.PAGE.read_text(encoding="utf-8") == limits.page()

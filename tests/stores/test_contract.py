@@ -17,6 +17,7 @@ def _name(case: StoreCase) -> str:
     return getattr(case, "__name__", "case")
 
 
+@pytest.mark.requirement("ca-101", "ca-103")
 @pytest.mark.parametrize("case", STORE_CONTRACT, ids=_name)
 async def test_memory(case: StoreCase) -> None:
     """The store of the tests behaves as the real ones do."""
@@ -24,6 +25,7 @@ async def test_memory(case: StoreCase) -> None:
     await case(lambda: store)
 
 
+@pytest.mark.requirement("ca-103")
 @pytest.mark.parametrize("case", [*STORE_CONTRACT, *SHARED_STORE_CONTRACT], ids=_name)
 async def test_sqlite(case: StoreCase, tmp_path: Path) -> None:
     """The default store of a Company keeps the contract."""

@@ -149,6 +149,7 @@ def test_b20_another_htu_is_refused(htu: str) -> None:
     assert error.detail == f"expected {URL!r}, got {htu!r}"
 
 
+@pytest.mark.requirement("ca-15")
 @pytest.mark.parametrize(
     "htu",
     [

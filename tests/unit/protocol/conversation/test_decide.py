@@ -56,7 +56,7 @@ def test_c7_continuing_records_the_message_then_working() -> None:
     ]
 
 
-@pytest.mark.requirement("8.7-01", "8.5-01")
+@pytest.mark.requirement("8.7-01", "8.5-01", "ca-58")
 def test_c81_messages_while_working_add_no_state() -> None:
     """Nothing is refused as busy: what comes while the Company works is recorded and waits its turn (readings 21)."""
     world = World()
@@ -65,7 +65,7 @@ def test_c81_messages_while_working_add_no_state() -> None:
     assert world.story(here) == ["user: Where is my order?", "user: It is #1042."]
 
 
-@pytest.mark.requirement("8.4-18", "8.5-04")
+@pytest.mark.requirement("8.4-18", "8.5-04", "ca-53")
 def test_a_message_of_mere_context_is_recorded_and_leaves_idle() -> None:
     """It updates the context and asks for nothing (readings 21)."""
     world = World()
@@ -78,7 +78,7 @@ def test_a_message_of_mere_context_is_recorded_and_leaves_idle() -> None:
     assert not world.heads[here].turn_due
 
 
-@pytest.mark.requirement("8.4-10", "8.4-17")
+@pytest.mark.requirement("8.4-10", "8.4-17", "ca-51")
 def test_the_head_holds_the_effective_context() -> None:
     """What a turn is given is merged over all messages (8.4)."""
     world = World()
@@ -135,7 +135,7 @@ def test_c9_a_retried_start_returns_the_conversation_it_started() -> None:
     assert len(world.log[first.conversation_id]) == 3
 
 
-@pytest.mark.requirement("8.3-06", "8.3-05")
+@pytest.mark.requirement("8.3-06", "8.3-05", "ca-65")
 def test_c9_a_retried_message_is_accepted_once() -> None:
     """202 with the first answer's status, whatever happened since (readings 7)."""
     world = World()
@@ -147,7 +147,7 @@ def test_c9_a_retried_message_is_accepted_once() -> None:
     assert world.story(here).count("user: It is #1042.") == 1
 
 
-@pytest.mark.requirement("8.3-08", "8.13-06")
+@pytest.mark.requirement("8.3-08", "8.13-06", "ca-66")
 @pytest.mark.parametrize("where", ["start", "here", "elsewhere"])
 def test_c10_id_reused_with_other_content_conflicts(where: str) -> None:
     """Other content, or the same content for another target, is another message (readings 8)."""
@@ -165,7 +165,7 @@ def test_c10_id_reused_with_other_content_conflicts(where: str) -> None:
     assert [len(events) for events in world.log.values()] == [1, 1]
 
 
-@pytest.mark.requirement("8.3-04")
+@pytest.mark.requirement("8.3-04", "ca-64")
 def test_c12_another_user_may_reuse_the_id() -> None:
     """Message ids are unique for a User, not for the Company."""
     world = World()

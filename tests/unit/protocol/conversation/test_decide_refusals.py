@@ -102,7 +102,7 @@ def test_a_read_that_binds_nothing_writes_nothing() -> None:
     assert change.result.status_code == 200
 
 
-@pytest.mark.requirement("8.13-07")
+@pytest.mark.requirement("8.13-07", "ca-10")
 def test_c17_a_bad_cursor_is_refused_before_anything_is_recorded() -> None:
     """An error means that the message was not accepted (readings 22)."""
     world = World()

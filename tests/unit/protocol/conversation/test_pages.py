@@ -59,14 +59,14 @@ def test_an_event_id_is_its_place(seq: int, name: str) -> None:
     assert IDS.read(ConversationId(name), event_id) == seq
 
 
-@pytest.mark.requirement("8.5-11", "8.2-16")
+@pytest.mark.requirement("8.5-11", "8.2-16", "ca-59")
 def test_every_event_id_is_a_cursor() -> None:
     """Reading goes on after it; the Company alone can make one."""
     assert read_cursor(IDS, HEAD, IDS.write(HERE, 4)) == 4
     assert read_cursor(IDS, HEAD, IDS.write(HERE, 9)) == 9
 
 
-@pytest.mark.requirement("8.13-07")
+@pytest.mark.requirement("8.13-07", "ca-59")
 @pytest.mark.parametrize(
     "cursor",
     [

@@ -72,6 +72,7 @@ def test_several_personas_may_speak() -> None:
     assert spoken == authors
 
 
+@pytest.mark.requirement("ca-104")
 def test_what_came_during_the_turn_stays_due() -> None:
     """A turn answers up to the event it was fixed at; with more to answer the status stays `working`, with no event."""
     world = World()
@@ -191,6 +192,7 @@ def test_an_answer_may_ask_for_the_user() -> None:
     assert world.story(here)[1:] == ["company: One moment.", "UserRequested", "idle/agent"]
 
 
+@pytest.mark.requirement("ca-68")
 def test_c33_nobody_comes() -> None:
     """Queued, then idle with the agent, and the Company Agent says why (8.9; readings 38)."""
     world = World()

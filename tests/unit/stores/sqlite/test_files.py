@@ -94,6 +94,7 @@ def test_every_table_puts_the_company_first(tmp_path: Path) -> None:
     assert keys == {table: ["company"] for table in tables}
 
 
+@pytest.mark.requirement("ca-99")
 @pytest.mark.parametrize("family", ["store", "vault"])
 def test_a_file_is_migrated_once(tmp_path: Path, family: str) -> None:
     """The scripts are numbered without gaps, and a later file is not touched."""

@@ -103,7 +103,7 @@ def test_an_authors_members_are_optional() -> None:
     assert read.message.author.image == "https://x.example/a.png"
 
 
-@pytest.mark.requirement("8.4-02", "8.5-03")
+@pytest.mark.requirement("8.4-02", "8.5-03", "ca-67")
 def test_c9_a_message_comes_back_as_it_was_sent() -> None:
     """With its unknown members and null context fields; the role is added."""
     sent = write_said(SAID)
