@@ -17,11 +17,11 @@ from papaver.personal_agent.settings import AgentLimits
 from tests.interop.processes import Place, papaver, started
 
 ME = "https://agent.example/agent.json"
-SHOP = "shop.example"
+SHOP, API = "shop.example", "api.shop.example"
 COMPANY = """
 domain = "shop.example"
 name = "Shop\\u001b[31m\\nof lies"
-base_url = "https://shop.example/poppy"
+base_url = "https://api.shop.example/poppy"
 handler = "shop:answer"
 
 [[apis]]
@@ -83,10 +83,19 @@ def make_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     serving = ["-m", "papaver.cli", "identity", "--json", "--home", home, "--serve", "127.0.0.1:0"]
     with started([*serving, *place.tls("agent.example")]) as identity:
         at = f"agent.example:443={identity.said()['listening']}"
-        command = ["-m", "papaver.cli", "company", "serve", "--json", "--port", 0, *place.tls(SHOP)]
+        command = [
+            "-m",
+            "papaver.cli",
+            "company",
+            "serve",
+            "--json",
+            "--port",
+            0,
+            *place.tls(SHOP, API, "other.example"),
+        ]
         with started([*command, "--resolve", at, "--ca-file", place.ca_file], cwd=folder) as company:
-            reach = f"{SHOP}:443={company.said()['listening']}"
-            options = ["--resolve", reach, "--ca-file", str(place.ca_file)]
+            at = company.said()["listening"]
+            options = ["--resolve", f"{API}:443={at}", "--resolve", f"{SHOP}:443={at}", "--ca-file", str(place.ca_file)]
             yield World(folder, options, ["--config", str(folder / "papaver.toml")])
 
 
@@ -96,7 +105,7 @@ def test_discover_shows_each_check_and_what_is_offered(world: World) -> None:
     assert (found["domain"], found["identifier"], found["issuer"]) == (SHOP, f"https://{SHOP}", None)
     assert found["version"] == "0.4"
     assert found["channels"] == [
-        {"type": "poppy", "url": f"https://{SHOP}/poppy/conversations", "access": "session"},
+        {"type": "poppy", "url": f"https://{API}/poppy/conversations", "access": "session"},
         {"type": "openapi", "url": f"https://{SHOP}/openapi.json", "description": "Orders\x07 and returns"},
     ]
     assert all(one["ok"] and one["rule"] and one["detail"] for one in found["checks"])
@@ -122,15 +131,15 @@ def test_what_a_company_calls_itself_cannot_steer_the_terminal(world: World) -> 
 
 
 def test_a_failed_discovery_shows_both_values_and_what_passed_before(world: World) -> None:
-    """The Company speaks for another domain than the one that serves it."""
-    reach = world.options[1].replace(f"{SHOP}:443", "other.example:443")
-    options = ["--resolve", reach, *world.options[2:], "--home", str(world.home), "--json"]
+    """A Company's document is on its own domain only, whoever else leads there."""
+    reach = world.options[3].replace(f"{SHOP}:443", "other.example:443")
+    options = ["--resolve", reach, *world.options[4:], "--home", str(world.home), "--json"]
     done = CliRunner().invoke(cli, ["discover", "other.example", *options])
     assert done.exit_code == 1
     told = json.loads(done.stdout)
     assert told["error"] == "discovery_failed"
-    assert told["rule"]
-    assert told["next"]
+    assert (told["rule"], told["found"]) == ("discovery.document-served", "HTTP 404")
+    assert {"expected", "detail", "next"} <= told.keys()
 
 
 @pytest.mark.requirement("8.4-27")
@@ -223,7 +232,7 @@ def test_a_message_that_did_not_arrive_is_kept_and_sent_first_next_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The Company is away; what was written goes out again under the same id, before what comes next."""
-    gone = [world.options[0], f"{SHOP}:443=127.0.0.1:9", *world.options[2:]]
+    gone = ["--resolve", f"{API}:443=127.0.0.1:9", *world.options[2:]]
     home = world.folder / "patient"
     assert papaver("init", ME, "--home", home).returncode == 0
     (world.folder / "patient" / "keys.json").write_bytes((world.home / "keys.json").read_bytes())
@@ -258,8 +267,8 @@ def test_a_blocked_agent_is_refused_at_its_next_request(world: World) -> None:
 def test_trace_shows_each_exchange_and_hides_every_secret(world: World) -> None:
     """Methods, URLs, statuses, and header fields that are no secret."""
     errors = world.run("ask", SHOP, "Hello", "--trace").stderr
-    assert f"> POST https://{SHOP}/poppy/conversations\n" in errors
-    assert f"< 201  POST https://{SHOP}/poppy/conversations\n" in errors
+    assert f"> POST https://{API}/poppy/conversations\n" in errors
+    assert f"< 201  POST https://{API}/poppy/conversations\n" in errors
     assert "\n  poppy-session: **********\n" in errors.lower()
     assert "\n  poppy-version: 0.4\n" in errors.lower()
     assert "eyJ" not in errors

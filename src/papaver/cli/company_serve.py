@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,8 +157,7 @@ class _Traced:
 
 
 def _pairs(headers: Any) -> list[tuple[str, str]]:
-    decoded: Callable[[bytes], str] = lambda value: value.decode("latin-1")  # noqa: E731
-    return [(decoded(name), decoded(value)) for name, value in headers]
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -178,11 +177,19 @@ def _beside(found: Found, path: str | None) -> Path | None:
 
 
 def _check_tls(cert: Path | None, key: Path | None) -> None:
-    """Both or none, and readable."""
-    if (cert is None) is not (key is None):
+    """Both or none, and a certificate with its key."""
+    if cert is None and key is None:
+        return
+    if cert is None or key is None:
         raise CliError(
             "a certificate needs its key", code="usage", rule="serve.tls", next="give both --tls-cert and --tls-key"
         )
-    for path in (cert, key):
-        if path is not None and not path.is_file():
-            raise CliError(f"there is no {path}", rule="serve.tls", next="give the PEM files of your certificate")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    except OSError as error:
+        raise CliError(
+            f"{cert} and {key} are no certificate with its key",
+            rule="serve.tls",
+            detail=str(error),
+            next="give the PEM files of your certificate, its chain included, and of its key",
+        ) from error

@@ -20,6 +20,10 @@ PATIENCE = 60.0
 """Seconds in which a process has to say something; a slow machine needs a few."""
 
 
+GRACE = 10.0
+"""Seconds in which a process that is told to end has to."""
+
+
 def _environment(more: Mapping[str, str]) -> dict[str, str]:
     """Ours, without what the caller's own Personal Agent is told, and with no keyring but files."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PAPAVER_", "OUTFITTER_"))}
@@ -104,7 +108,7 @@ class Child:
         if self._process.poll() is None:
             self._process.terminate()
             try:
-                self._process.wait(10)
+                self._process.wait(GRACE)
             except subprocess.TimeoutExpired:
                 self._process.kill()
         self._close()
