@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 
+# The contracts' own assertions explain themselves; before anything imports them.
+pytest.register_assert_rewrite("papaver.testing.stores", "papaver.testing.vaults")
+
 pytest_plugins = ["pytester", "papaver.testing.requirements", "tests.house.services", "tools.coverage_contexts"]
 
 # No example database and no deadline: a run depends on nothing but the code.

@@ -85,6 +85,7 @@ async def test_b15_a_body_without_a_length_is_cut_at_the_limit(site: Site, ca_fi
         (b"{}", "gzip, gzip", "fetch.decodable"),
         (bytes(200), "identity", "fetch.size"),
     ],
+    ids=["cut off", "no gzip", "more after it", "brotli", "twice", "too large"],
 )
 async def test_a_body_that_is_not_what_was_asked_for_is_refused(
     site: Site, ca_file: Path, body: bytes, coding: str, rule: str
