@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 import msgspec
@@ -64,6 +65,8 @@ OF_THE_MESSAGE: Final = frozenset(
     )
 )
 """Refusals of the message itself: one that was accepted before is not refused so."""
+_CODE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")
+"""What an error code may consist of (RFC 6749 5.2), but for the space."""
 NOTHING: Final = Wanted()
 
 
@@ -178,7 +181,8 @@ def refusal(live: LiveSession, exchange: Exchange) -> PapaverError:
         return TemporarilyUnavailable(retry_after(live, response))
     if code == CursorExpired.code:
         return CursorExpired()
-    code = code or f"http_{response.status}"
+    if _CODE.fullmatch(code) is None:  # none, or one that nobody may print
+        code = f"http_{response.status}"
     return Refused(code, response, f"the Company answered {response.status}")
 
 
