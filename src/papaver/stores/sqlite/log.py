@@ -4,67 +4,30 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from papaver.protocol.conversation import record
 from papaver.protocol.conversation.change import Change, Keys, Loaded, Slice
-from papaver.protocol.conversation.model import Event, Status
-from papaver.protocol.conversation.state import Head, Lease, Receipt
+from papaver.protocol.conversation.model import Event
+from papaver.protocol.conversation.state import Lease
 from papaver.protocol.terms import ClientId, ConversationId, SessionId
 from papaver.stores.crash import Step
 from papaver.stores.notify import RegisteredWatch
 from papaver.stores.sqlite.database import Database, snapshot
-from papaver.stores.sqlite.forms import digest, read_receipt
+from papaver.stores.sqlite.group import DAY, Apply, Group, Stored
 from papaver.stores.sqlite.records import Records
-from papaver.stores.sqlite.replays import Replays
 from papaver.stores.sqlite.sessions import load_session
 from papaver.stores.sqlite.turns import SqliteTurns
-from papaver.stores.sqlite.writer import Transaction, savepoint
-from papaver.stores.turns import check_change, due_since, makes_due, seconds
+from papaver.stores.sqlite.writer import Transaction
+from papaver.stores.turns import check_change, makes_due
 
 __all__ = ["SqliteLog"]
 
 R = TypeVar("R")
-DAY = 86_400
 NEAR_EVENTS = 256
 """Up to so many events are read on the loop's own thread: decoding them costs more than finding them."""
 NEAR_RECORDS = 1024
 """The same for events that are not decoded."""
-
-_LOAD = "SELECT head, closed, changed_day, due_since, token, holder FROM conversations WHERE company = ? AND id = ?"
-
-
-@dataclass(slots=True)
-class _Stored:
-    """A conversation's row, as it was before the change."""
-
-    head: Head
-    closed: int
-    changed_day: int
-    due_since: float | None
-    token: int
-    holder: str | None
-
-
-def _update(moved: bool, due: bool, ended: bool) -> str:
-    """Only the columns that change: SQLite rewrites the index of each column that is named."""
-    columns = ["head = ?", "changed_at = ?"]
-    if moved:
-        columns += ["closed = ?", "changed_day = ?"]
-    if due:
-        columns += ["due_since = ?"]
-    if ended:
-        columns += ["turn_id = NULL", "until_seq = NULL", "holder = NULL", "until = NULL"]
-    return f"UPDATE conversations SET {', '.join(columns)} WHERE company = ? AND id = ?"
-
-
-_UPDATE = {
-    (moved, due, ended): _update(moved, due, ended)
-    for moved in (False, True)
-    for due in (False, True)
-    for ended in (False, True)
-}
 
 
 class SqliteLog(SqliteTurns):
@@ -72,7 +35,7 @@ class SqliteLog(SqliteTurns):
 
     def __init__(self, database: Database, company: int) -> None:
         super().__init__(database, company)
-        self._replays = Replays(company)
+        self.group = Group(company)
 
     async def apply(self, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
         step: Step | None = None
@@ -80,102 +43,44 @@ class SqliteLog(SqliteTurns):
             step = "finish"
         elif keys.receipt is not None:
             step = "accept"
-        return await self._database.writer.run(lambda transaction: self._apply(transaction, keys, decide), step)
+        return cast(R, await self._database.writer.run(Apply(self, keys, decide), step))
 
-    def _apply(self, transaction: Transaction, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
-        connection = transaction.connection
-        stored: dict[ConversationId, _Stored] = {}
-        loaded = self._load(transaction, keys, stored)
-        # What `decide` raises leaves the replay key and nothing else: nothing else is written before it.
-        change = decide(loaded)
-        check_change(change, keys, loaded, lambda id: stored[id].head.last_seq if id in stored else None)
+    def change(self, transaction: Transaction, apply: Apply) -> object:
+        """On the writer's thread: decide, and hold back what is to be written."""
+        group, keys = self.group, apply.keys
+        group.enter(transaction)
+        # What `decide` raises leaves the replay key and nothing else: nothing else is noted before it.
+        loaded = self._load(transaction, apply)
+        change = apply.decide(loaded)
+        check_change(change, keys, loaded, self._last_seq)
         if change.heads or change.receipt is not None or change.ended:
-            with savepoint(connection):
-                self._write(connection, keys, change, stored)
+            group.note(change, apply.receipt, keys.lease.conversation_id if change.ended and keys.lease else None)
         for head in change.heads:
             transaction.topics.add((self._company, head.id))
         if makes_due(change, keys.lease):
             transaction.topics.add((self._company, ""))
-        if change.heads:
-            self._replays.prune(connection, seconds(change.heads[0]))
         return change.result
 
-    def _load(self, transaction: Transaction, keys: Keys, stored: dict[ConversationId, _Stored]) -> Loaded:
-        connection = transaction.connection
+    def _last_seq(self, conversation: ConversationId) -> int | None:
+        stored = self.group.known(conversation)
+        return None if stored is None else stored.head.last_seq
+
+    def _load(self, transaction: Transaction, apply: Apply) -> Loaded:
+        group, keys = self.group, apply.keys
         conversation = keys.conversation
-        receipt = None if keys.receipt is None else self._receipt(connection, keys.receipt)
+        receipt = None if apply.receipt is None else group.receipt(apply.receipt)
         if conversation is None and receipt is not None:
             conversation = receipt.conversation_id
-        wanted = {conversation, keys.parent, None if keys.lease is None else keys.lease.conversation_id}
-        for id in wanted:
-            if id is not None and (row := connection.execute(_LOAD, (self._company, id)).fetchone()) is not None:
-                stored[id] = _Stored(record.read_head(row[0]), *row[1:])
+        stored = None if conversation is None else group.stored(conversation)
+        parent = None if keys.parent is None else group.stored(keys.parent)
         return Loaded(
-            head=stored[conversation].head if conversation is not None and conversation in stored else None,
-            parent=stored[keys.parent].head if keys.parent is not None and keys.parent in stored else None,
+            head=None if stored is None else stored.head,
+            parent=None if parent is None else parent.head,
             receipt=receipt,
-            replayed=keys.replay is not None and self._replays.replayed(transaction, keys.replay),
-            session=None if keys.session is None else load_session(connection, self._company, *keys.session),
-            lease_lost=keys.lease is not None and _lost(keys.lease, stored.get(keys.lease.conversation_id)),
+            replayed=keys.replay is not None and group.replays.replayed(transaction, keys.replay),
+            session=None if keys.session is None else group.session(keys.session),
+            lease_lost=keys.lease is not None and _lost(keys.lease, group.stored(keys.lease.conversation_id)),
         )
-
-    def _receipt(self, connection: sqlite3.Connection, key: tuple[str, str, str]) -> Receipt | None:
-        row = connection.execute(
-            "SELECT fingerprint, conversation, accepted_as, status, responder FROM receipts"
-            " WHERE company = ? AND key = ?",
-            (self._company, digest(*key)),
-        ).fetchone()
-        return None if row is None else read_receipt(row)
-
-    def _write(
-        self, connection: sqlite3.Connection, keys: Keys, change: Change[R], stored: dict[ConversationId, _Stored]
-    ) -> None:
-        company, ending = self._company, keys.lease.conversation_id if change.ended and keys.lease is not None else None
-        for head in change.heads:
-            self._write_head(connection, head, stored.get(head.id), ended=head.id == ending)
-        for conversation, seq, event in change.events:
-            connection.execute(
-                "INSERT INTO events (company, conversation, seq, body) VALUES (?, ?, ?, ?)",
-                (company, conversation, seq, record.write(event)),
-            )
-        if (receipt := change.receipt) is not None and keys.receipt is not None:
-            connection.execute(
-                "INSERT INTO receipts (company, key, fingerprint, conversation, accepted_as, status, responder)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    company,
-                    digest(*keys.receipt),
-                    receipt.fingerprint,
-                    receipt.conversation_id,
-                    receipt.accepted_as,
-                    receipt.status.value,
-                    receipt.responder.value,
-                ),
-            )
-        if ending is not None:
-            if all(head.id != ending for head in change.heads):
-                self._write_head(connection, stored[ending].head, stored[ending], ended=True)
-            connection.execute("DELETE FROM journal WHERE company = ? AND conversation = ?", (company, ending))
-
-    def _write_head(self, connection: sqlite3.Connection, head: Head, before: _Stored | None, *, ended: bool) -> None:
-        changed_at = seconds(head)
-        closed, day = int(head.status is Status.CLOSED), int(changed_at // DAY)
-        due = due_since(head, None if before is None else before.due_since, ended=ended)
-        values: list[object] = [record.write_head(head), changed_at]
-        if before is None:
-            connection.execute(
-                "INSERT INTO conversations (head, changed_at, closed, changed_day, due_since, company, id)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*values, closed, day, due, self._company, head.id),
-            )
-            return
-        moved = (closed, day) != (before.closed, before.changed_day)
-        if moved:
-            values += [closed, day]
-        if due != before.due_since:
-            values += [due]
-        statement = _UPDATE[moved, due != before.due_since, ended]
-        connection.execute(statement, (*values, self._company, head.id))
 
     async def read(
         self,
@@ -249,5 +154,5 @@ class SqliteLog(SqliteTurns):
         return self._database.registry.watch((self._company, conversation))
 
 
-def _lost(lease: Lease, stored: _Stored | None) -> bool:
+def _lost(lease: Lease, stored: Stored | None) -> bool:
     return stored is None or stored.token != lease.token or stored.holder is None

@@ -10,6 +10,7 @@ import sqlite3
 
 from papaver.protocol.conversation.change import ReplayKey
 from papaver.stores.sqlite.forms import digest
+from papaver.stores.sqlite.rows import insert_rows
 from papaver.stores.sqlite.writer import Transaction
 
 __all__ = ["Replays"]
@@ -20,11 +21,12 @@ PRUNED_EVERY = 256
 class Replays:
     """Used on the writer's thread alone."""
 
-    __slots__ = ("_company", "_known", "_newest", "_since_pruned", "_transaction")
+    __slots__ = ("_company", "_fresh", "_known", "_newest", "_since_pruned", "_transaction")
 
     def __init__(self, company: int) -> None:
         self._company = company
         self._known: dict[bytes, float] = {}
+        self._fresh: list[tuple[object, ...]] = []
         self._newest = 0
         self._since_pruned = 0
         self._transaction: Transaction | None = None
@@ -36,32 +38,35 @@ class Replays:
         key = digest(replay.client_id, replay.jti)
         if key in self._known:
             return True
-        transaction.connection.execute(
-            "INSERT INTO replays (company, n, key, until) VALUES (?, ?, ?, ?)",
-            (self._company, self._newest + 1, key, replay.until),
-        )
         self._newest += 1
+        self._fresh.append((self._company, self._newest, key, replay.until))
         self._known[key] = replay.until
         self._since_pruned += 1
         return False
+
+    def write(self, connection: sqlite3.Connection, now: float) -> None:
+        """Before COMMIT: what came since the last time. Now and then forgets what is over at `now`."""
+        if self._fresh:
+            insert_rows(connection, "replays", "company, n, key, until", self._fresh)
+            self._fresh.clear()
+        if self._since_pruned >= PRUNED_EVERY:
+            self._since_pruned = 0
+            self._prune(connection, now)
 
     def _read_on(self, transaction: Transaction) -> None:
         """Learn what other processes have written since our last group commit, or all of it when that one failed."""
         if self._transaction is not None and not self._transaction.committed:
             self._known.clear()
+            self._fresh.clear()
             self._newest = 0
-        rows = transaction.connection.execute(
+        rows = transaction.direct.execute(
             "SELECT n, key, until FROM replays WHERE company = ? AND n > ? ORDER BY n", (self._company, self._newest)
         )
         for self._newest, key, until in rows:
             self._known[key] = until
         self._transaction = transaction
 
-    def prune(self, connection: sqlite3.Connection, now: float) -> None:
-        """Now and then forget the oldest ones, as far as they are over. `now`: seconds since the epoch."""
-        if self._since_pruned < PRUNED_EVERY:
-            return
-        self._since_pruned = 0
+    def _prune(self, connection: sqlite3.Connection, now: float) -> None:
         over: list[bytes] = []
         for key, until in self._known.items():
             if until >= now:

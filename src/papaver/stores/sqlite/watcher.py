@@ -36,12 +36,12 @@ class Wakes:
         for company, conversation in transaction.topics:
             changed.setdefault(company, []).append(conversation)
         for company, conversations in changed.items():
-            transaction.connection.execute(
+            transaction.direct.execute(
                 "INSERT INTO wakes (company, n, origin, conversations)"
                 " SELECT ?, coalesce(max(n), 0) + 1, ?, ? FROM wakes WHERE company = ?",
                 (company, self._holders.name, json.dumps(conversations), company),
             )
-            self._prune(transaction.connection, company)
+            self._prune(transaction.direct, company)
 
     def _prune(self, connection: sqlite3.Connection, company: int) -> None:
         self._since_pruned[company] = self._since_pruned.get(company, 0) + 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Literal, TypeVar, cast
+from queue import SimpleQueue
+from typing import Literal, Protocol, TypeVar, cast
 
 from papaver.stores import crash
 from papaver.stores.crash import Step, crash_point
@@ -21,7 +21,7 @@ from papaver.stores.sqlite.connection import connect_writer
 from papaver.stores.sqlite.migrations import migrate
 from papaver.values.errors import PapaverError
 
-__all__ = ["Transaction", "Writer", "savepoint"]
+__all__ = ["Held", "Transaction", "Writer", "savepoint"]
 
 R = TypeVar("R")
 BATCH = 256
@@ -30,13 +30,55 @@ CHECKPOINT_AFTER = 4000
 """Written rows after which the log is copied into the file: some 16 MB of log at the most."""
 
 
-@dataclass(slots=True)
-class Transaction:
-    """One group commit as its operations see it. `topics`: who is woken once it is durable (`committed`)."""
+class Held(Protocol):
+    """Rows that a table holds back until COMMIT, and those that it remembers."""
 
-    connection: sqlite3.Connection
-    topics: set[Topic] = field(default_factory=set[Topic])
-    committed: bool = False
+    def write(self, connection: sqlite3.Connection) -> None: ...
+
+    def forget(self) -> None: ...
+
+
+class Transaction:
+    """One group commit as its operations see it.
+
+    `operations`  all of the group, in order        `version`    another one when rows were written by somebody else
+    `topics`      who is woken once it is durable   `committed`  it is
+    `touched`     somebody wrote here by `connection`
+    `direct`      the connection, for those who know what is held back
+    `broken`      why what was held back could not be written: the group is undone, and done again one by one
+    """
+
+    __slots__ = ("_held", "broken", "committed", "direct", "operations", "topics", "touched", "version")
+
+    def __init__(
+        self, connection: sqlite3.Connection, operations: Sequence[Callable[[Transaction], object]] = ()
+    ) -> None:
+        self.direct, self.operations, self.version = connection, operations, (0, 0)
+        self.topics: set[Topic] = set()
+        self.committed = self.touched = False
+        self.broken: sqlite3.Error | None = None
+        self._held: list[Held] = []
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """For reading and writing any row: what is held back is written first, and nothing is remembered."""
+        self.write_held()
+        for one in self._held:
+            one.forget()
+        self.touched = True
+        return self.direct
+
+    def hold(self, held: Held) -> None:
+        """Ask `held` to write before COMMIT."""
+        self._held.append(held)
+
+    def write_held(self) -> None:
+        try:
+            for one in self._held:
+                one.write(self.direct)
+        except sqlite3.Error as fault:
+            self.broken = fault
+            raise
 
 
 @contextmanager
@@ -78,10 +120,13 @@ class Writer:
         self._family: Literal["store", "vault"] = family
         self._wake = wake
         self._before_commit = before_commit
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[_Job] | None] = SimpleQueue()
+        self._jobs: list[_Job] = []
+        self._at_work = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: asyncio.Future[None] | None = None
         self._unsaved_rows = 0
+        self._touched = 0
 
     @property
     def is_open(self) -> bool:
@@ -105,6 +150,9 @@ class Writer:
         """Commit what waits, copy the log into the file, close it."""
         if self._loop is not None and self._ended is not None:
             self._loop = None
+            if self._jobs:
+                self._queue.put(self._jobs)
+                self._jobs = []
             self._queue.put(None)
             await asyncio.shield(self._ended)
 
@@ -117,8 +165,17 @@ class Writer:
         if self._loop is None:
             raise StoreFailed(f"{self._path} is not open")
         job = _Job(operation, step, self._loop.create_future())
-        self._queue.put(job)
+        self._jobs.append(job)
+        if len(self._jobs) == 1 and not self._at_work:
+            # Not at once: what else this round of the loop brings goes along, and the thread wakes once for all of it.
+            self._loop.call_soon(self._hand_over)
         return cast(R, await job.future)
+
+    def _hand_over(self) -> None:
+        if self._jobs and not self._at_work and self._loop is not None:
+            self._at_work += 1
+            self._queue.put(self._jobs[:BATCH])
+            del self._jobs[:BATCH]
 
     def _run(self, loop: asyncio.AbstractEventLoop, ready: asyncio.Future[None], ended: asyncio.Future[None]) -> None:
         try:
@@ -128,8 +185,9 @@ class Writer:
             _call(loop, _settle, ended, None)
             return
         _call(loop, _settle, ready, None)
-        while (jobs := self._waiting()) is not None:
-            self._commit(jobs, connection, lock, loop)
+        while (jobs := self._queue.get()) is not None:
+            for start in range(0, len(jobs), BATCH):
+                self._commit(jobs[start : start + BATCH], connection, lock, loop)
         try:
             with lock.held():
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -154,23 +212,6 @@ class Writer:
             raise
         return connection, lock
 
-    def _waiting(self) -> list[_Job] | None:
-        """The next group: one change that was waited for and all that have queued up meanwhile. None at the end."""
-        job = self._queue.get()
-        jobs: list[_Job] = []
-        while job is not None:
-            jobs.append(job)
-            if len(jobs) == BATCH:
-                return jobs
-            try:
-                job = self._queue.get_nowait()
-            except Empty:
-                return jobs
-        if jobs:
-            self._queue.put(None)
-            return jobs
-        return None
-
     def _commit(
         self, jobs: list[_Job], connection: sqlite3.Connection, lock: FileLock, loop: asyncio.AbstractEventLoop
     ) -> None:
@@ -181,32 +222,44 @@ class Writer:
             _call(loop, self._tell, jobs, set[Topic]())
             return
         try:
-            transaction = Transaction(connection)
-            try:
-                self._write(jobs, transaction)
-            except sqlite3.Error as fault:
-                connection.rollback()
-                transaction.topics.clear()
-                _fail(jobs, fault)
-            _call(loop, self._tell, jobs, transaction.topics)
+            topics = self._group(jobs, connection)
+            _call(loop, self._tell, jobs, topics)
             self._checkpoint(connection)
         finally:
             lock.give_back()
 
+    def _group(self, jobs: list[_Job], connection: sqlite3.Connection) -> set[Topic]:
+        """One group commit, or one for each change when rows of it cannot be written; who is to be woken."""
+        transaction = Transaction(connection, [job.operation for job in jobs])
+        try:
+            self._write(jobs, transaction)
+        except sqlite3.Error as fault:
+            connection.rollback()
+            if transaction.broken is not None and len(jobs) > 1:
+                return set[Topic]().union(*(self._group([job], connection) for job in jobs))
+            _fail(jobs, fault)
+            return set()
+        finally:
+            self._touched += transaction.touched
+        return transaction.topics
+
     def _write(self, jobs: list[_Job], transaction: Transaction) -> None:
-        connection = transaction.connection
+        connection = transaction.direct
         connection.execute("BEGIN IMMEDIATE")
+        transaction.version = connection.execute("PRAGMA data_version").fetchone()[0], self._touched
         for job in jobs:
+            job.fault = None
             try:
                 job.result = job.operation(transaction)
             except sqlite3.Error as fault:
-                if not connection.in_transaction:
-                    raise  # SQLite has undone the whole group
+                if transaction.broken is not None or not connection.in_transaction:
+                    raise  # the whole group is undone
                 job.fault = _failed(fault)
             except StopIteration as fault:
                 job.fault = RuntimeError(f"a change raised {fault!r}")  # a future cannot carry this one
             except BaseException as fault:  # noqa: BLE001 - whatever a `decide` raises is its caller's, not the group's
                 job.fault = fault
+        transaction.write_held()
         if self._before_commit is not None:
             self._before_commit(transaction)
         if crash.WATCHED:
@@ -217,6 +270,8 @@ class Writer:
             _pass(jobs, "after-commit")
 
     def _tell(self, jobs: list[_Job], topics: set[Topic]) -> None:
+        self._at_work = 0
+        self._hand_over()
         for job in jobs:
             if not job.future.done():
                 if job.fault is None:
