@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from papaver.cli.events import print_event
 from papaver.cli.failures import SIGN_IN_NEEDED, CliError
 from papaver.cli.options import command
 from papaver.cli.run import Run
-from papaver.cli.text import clean, one_line
 from papaver.ports.system import FetchFailed
-from papaver.protocol.conversation.model import (
-    Author,
-    AuthorizationNeeded,
-    DirectClosed,
-    DirectOpened,
-    Event,
-    MessageAdded,
-    Responder,
-    Role,
-    StateChanged,
-    Status,
-    UserRequested,
-)
-from papaver.protocol.dialect import Page
+from papaver.protocol.conversation.model import AuthorizationNeeded
 from papaver.protocol.errors import SignInNeeded
-from papaver.protocol.terms import ConversationId
 from papaver.values.strict_json import JsonError, loads, loads_object
 
 if TYPE_CHECKING:
     from papaver.personal_agent.conversation import Conversation
-    from papaver.personal_agent.live import OpenedSession
     from papaver.personal_agent.session import Session
 
 __all__ = ["ask"]
@@ -105,7 +89,7 @@ async def _ask(
             run.note(f"conversation {conversation.id}")
         wanted: SignInNeeded | None = None
         async for event in conversation.events():
-            _print(run, event, company.name, session)
+            print_event(run, event, company.name, session.live.current)
             if isinstance(event, AuthorizationNeeded):
                 wanted = SignInNeeded(event.scope, rule="conversation.authorization")
         run.line(
@@ -127,43 +111,6 @@ async def _begin(session: Session, known: str | None, message: dict[str, Any] | 
     if message is not None:
         await conversation.say(**message)
     return conversation
-
-
-def _print(run: Run, event: Event, company: str, session: Session) -> None:
-    opened = session.live.current
-    if run.json and opened is not None:
-        run.line(event=_as_received(opened, event))
-        return
-    match event:
-        case MessageAdded(message=message):
-            who = _name(message.author, company) if message.role is Role.COMPANY else "you"
-            text = message.text or ""
-            if message.data is not None:
-                text += f"\n{json.dumps(message.data, ensure_ascii=False, indent=2)}"
-            click.echo(f"{who}: {clean(text, '  ')}")
-        case StateChanged(status=status, responder=responder):
-            run.note(f"({status.value}, {responder.value})")
-        case AuthorizationNeeded(scope=scope):
-            click.echo(f"(the User has to sign in first: {one_line(scope)})")
-        case UserRequested(reason=reason):
-            click.echo(f"(the Company asks for the User: {one_line(reason)})")
-        case DirectOpened(conversation_id=other):
-            run.note(f"(the User and the Company talk directly: {one_line(other)})")
-        case DirectClosed(conversation_id=other):
-            run.note(f"(they ended {one_line(other)})")
-
-
-def _name(author: Author, company: str) -> str:
-    """Who speaks for the Company. The name is the Company's word, so ours stands beside it."""
-    named = one_line(author.name) if author.name else one_line(company)
-    return f"{named} ({'a person' if author.type.value == 'human' else 'agent'})"
-
-
-def _as_received(opened: OpenedSession, event: Event) -> object:
-    """The event in its version's own form."""
-    page = Page(ConversationId("-"), (event,), event.id, False, Status.IDLE, Responder.AGENT)
-    written = json.loads(opened.dialect.conversations.write_page(200, page, opened.extensions).body)
-    return written["events"][0]
 
 
 def _details(data: str | None) -> Mapping[str, object] | None:

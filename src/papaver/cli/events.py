@@ -1,0 +1,68 @@
+"""The events of a conversation, as `papaver ask` prints them: for people made safe, for scripts as received."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from papaver.cli.run import Run
+from papaver.cli.text import clean, one_line
+from papaver.protocol.conversation.model import (
+    Author,
+    AuthorizationNeeded,
+    DirectClosed,
+    DirectOpened,
+    Event,
+    MessageAdded,
+    Responder,
+    Role,
+    StateChanged,
+    Status,
+    UserRequested,
+)
+from papaver.protocol.dialect import Page
+from papaver.protocol.terms import ConversationId
+
+if TYPE_CHECKING:
+    from papaver.personal_agent.live import OpenedSession
+
+__all__ = ["print_event"]
+
+
+def print_event(run: Run, event: Event, company: str, opened: OpenedSession | None) -> None:
+    """What the Company, called `company`, or the User's side did. States and their like go to stderr."""
+    if run.json and opened is not None:
+        run.line(event=_as_received(opened, event))
+        return
+    match event:
+        case MessageAdded(message=message):
+            who = _name(message.author, company) if message.role is Role.COMPANY else "you"
+            text = message.text or ""
+            if message.data is not None:
+                text += f"\n{json.dumps(message.data, ensure_ascii=False, indent=2)}"
+            click.echo(f"{who}: {clean(text, '  ')}")
+        case StateChanged(status=status, responder=responder):
+            run.note(f"({status.value}, {responder.value})")
+        case AuthorizationNeeded(scope=scope):
+            click.echo(f"(the User has to sign in first: {one_line(scope)})")
+        case UserRequested(reason=reason):
+            click.echo(f"(the Company asks for the User: {one_line(reason)})")
+        case DirectOpened(conversation_id=other):
+            run.note(f"(the User and the Company talk directly: {one_line(other)})")
+        case DirectClosed(conversation_id=other):
+            run.note(f"(they ended {one_line(other)})")
+
+
+def _name(author: Author, company: str) -> str:
+    """Who speaks for the Company. The name is the Company's word, so ours stands beside it."""
+    named = one_line(author.name) if author.name else one_line(company)
+    return f"{named} ({'a person' if author.type.value == 'human' else 'agent'})"
+
+
+def _as_received(opened: OpenedSession, event: Event) -> object:
+    """The event in its version's own form."""
+    page = Page(ConversationId("-"), (event,), event.id, False, Status.IDLE, Responder.AGENT)
+    written = json.loads(opened.dialect.conversations.write_page(200, page, opened.extensions).body)
+    return written["events"][0]

@@ -1,0 +1,61 @@
+"""`papaver ask` where the Company asks for more than this version has: the User's account."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+import pytest
+from click.testing import CliRunner
+
+from papaver.cli import agent
+from papaver.cli.main import cli
+from papaver.cli.run import Run
+from papaver.protocol.conversation.model import AuthorizationNeeded, Event, Responder, Status
+from papaver.protocol.terms import ConversationId, EventId
+
+
+class Asked:
+    """A conversation in which the Company asks the User to sign in, and everything that leads to it."""
+
+    id, cursor, name, domain = ConversationId("cnv_1"), EventId("evt_1"), "Shop", "shop.example"
+    status, responder = Status.IDLE, Responder.AGENT
+    live = type("Live", (), {"current": None})
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def discover(self, domain: str) -> Asked:
+        return self
+
+    def session(self, user: str, **_: object) -> Asked:
+        return self
+
+    async def ask(self, **_: object) -> Asked:
+        return self
+
+    async def events(self) -> AsyncIterator[Event]:
+        yield AuthorizationNeeded(EventId("evt_1"), datetime(2027, 1, 1, tzinfo=UTC), "orders:read")
+
+
+def _asked(run: Run) -> Asked:
+    return Asked()
+
+
+def test_a_company_that_needs_the_account_is_exit_status_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the last line, what is needed is told with its scope."""
+    monkeypatch.setattr(agent, "agent_of", _asked)
+    done = CliRunner().invoke(cli, ["ask", "shop.example", "My orders?", "--json"])
+    end, told = (json.loads(line) for line in done.stdout.splitlines()[-2:])
+    assert done.exit_code == 3
+    assert end == {"conversation_id": "cnv_1", "status": "idle", "responder": "agent", "cursor": "evt_1"}
+    assert told["error"] == "sign_in_needed"
+    assert "orders:read" in told["next"]
