@@ -148,6 +148,11 @@ class Company:
         """The registry of Personal Agents: `judge` allows and blocks, `clients` lists; while it runs."""
         return self._running().clients
 
+    @property
+    def held(self) -> int:
+        """How many requests are held open now, in this process."""
+        return 0 if self._wired is None else len(self._wired.holding)
+
     async def health(self, method: str = "GET") -> Response:
         """200 when the store writes and turns are run; else 503 and what is wrong."""
         if self._wired is None:

@@ -89,7 +89,7 @@ class Wired:
 
     def start_turns(self) -> asyncio.Task[None]:
         """Run turns and sweep what is over, until `stop`; the task ends then."""
-        if self._turns_run():
+        if self._running is not None and not self._running.done():
             raise ConfigurationError("its turns are run already", rule="configuration.turn-runner")
         self._running = asyncio.create_task(self._run())
         return self._running

@@ -26,6 +26,11 @@ class ManualClock:
     def monotonic(self) -> float:
         return self._now
 
+    @property
+    def sleepers(self) -> int:
+        """How many tasks wait for a time that has not come."""
+        return sum(not waking.done() for _, _, waking in self._sleepers)
+
     async def sleep(self, seconds: float) -> None:
         waking = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, (self._now + seconds, next(self._count), waking))

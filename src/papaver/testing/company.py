@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import fields
 from typing import Any, Final
 
+from anyio.lowlevel import checkpoint
+
 from papaver.company.app import Company
 from papaver.company.incoming import Incoming
 from papaver.company.settings import CompanyLimits
@@ -165,6 +167,20 @@ class CompanyBench:
             page = await self.read(conversation, f"cursor={page.json['cursor']}&wait=5")
         return await self.read(conversation)
 
+    async def held(self, count: int) -> None:
+        """Return once exactly so many requests are held open."""
+        while self.company.held != count:
+            await checkpoint()
+
+    async def sleepers(self, count: int) -> None:
+        """Return once so many tasks wait for the clock."""
+        while self.clock.sleepers < count:
+            await checkpoint()
+
+    async def tick(self) -> None:
+        """Let every other task go on a step."""
+        await checkpoint()
+
     async def verify(
         self, method: str, path: str, *, query: str = "", headers: Mapping[str, str | None] | None = None, **claims: Any
     ) -> VerifiedSession:
@@ -172,9 +188,11 @@ class CompanyBench:
         said: dict[str, Any] = {"now": self.clock.now(), **claims}
         header = self.agent.header(method, self.company.offer.app_url + path, self.company.id, **said)
         sent: dict[str, str | None] = {"poppy-version": VERSION, "poppy-session": header, **(headers or {})}
-        return await self.company.verify_api(self._bare(method, path, query, Headers(_present(sent))))
+        return await self.company.verify_api(self.bare(method, path, query, Headers(_present(sent))))
 
-    def _bare(self, method: str, path: str, query: str, headers: Headers, host: str = "") -> Incoming:
+    def bare(self, method: str, path: str, query: str = "", headers: Headers = Headers(), host: str = "") -> Incoming:
+        """A request without a body, as an adapter hands it in."""
+
         async def nothing(_: int = 0) -> bytes:
             return b""
 
@@ -191,7 +209,7 @@ class CompanyBench:
     async def fetch(self, path: str, *, method: str = "GET", host: str | None = None) -> Answer | None:
         """A document; None when the Company leaves the request to the app."""
         domain = self.company.offer.domain if host is None else host
-        response = await self.company.handle(self._bare(method, path, "", Headers(), domain))
+        response = await self.company.handle(self.bare(method, path, "", Headers(), domain))
         return None if response is None else Answer(response)
 
 
