@@ -283,6 +283,7 @@ class TestSessionTransport:
             await self.carry(httpx2.Request("GET", MCP, extensions={SIGNED: elsewhere}))
         assert caught.value.rule == "destination.listed"
 
+    @pytest.mark.requirement("5.2-03")
     async def test_a_smuggled_header_is_refused_below(self) -> None:
         """A request that carries the header without having been signed a moment ago does not leave."""
         with pytest.raises(NotADestination) as caught:
