@@ -189,3 +189,16 @@ async def test_a_client_that_was_handed_on_is_as_strict(caplog: pytest.LogCaptur
         assert all("cookie" not in one.request.headers for one in received)
         assert claims(received[0])["jti"] != claims(received[1])["jti"]
         assert str(received[0].request.headers.first("poppy-session")) not in caplog.text
+
+
+@pytest.mark.requirement("5.2-03", "5.2-04")
+@pytest.mark.parametrize("name", ["Poppy-Session", "Authorization"])
+async def test_a_credential_that_somebody_puts_on_goes_nowhere(name: str) -> None:
+    """Past the signing, to a place on the Company's own host: the guard below lets out what was signed, and no more."""
+    async with pair() as both:
+        session = (await both.agent.discover("example.com")).session("dana")
+        for url in ("https://api.example.com/poppy", "https://example.com/orders"):
+            with pytest.raises(NotADestination) as caught:
+                await session.http.post(url, headers={name: "Bearer a.b.c"}, auth=httpx2.Auth())
+            assert caught.value.rule == "destination.signed-hop"
+        assert both.wire.sent("agent", "api.example.com") == []
