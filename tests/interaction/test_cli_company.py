@@ -136,15 +136,19 @@ def test_a_port_that_is_taken_is_told(folder: Path) -> None:
     assert "[serve.listens]" in done.stderr
 
 
-def test_without_the_server_extra_it_says_what_to_install(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "rule", "extra"),
+    [(["company", "serve"], "serve.server", "papaver[server]"), (["demo"], "demo.installed", "papaver[fastapi]")],
+)
+def test_without_an_extra_it_says_what_to_install(folder: Path, arguments: list[str], rule: str, extra: str) -> None:
     """The base alone starts, and names the extra."""
     code = (
         "import sys\nsys.modules['uvicorn'] = None\nfrom papaver.cli.main import cli\n"
-        "cli.main(['company', 'serve', '--json'])"
+        f"cli.main({[*arguments, '--json']!r})"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, env=environment(), check=False
     )
     told = json.loads(done.stdout)
-    assert (done.returncode, told["rule"]) == (1, "serve.server")
-    assert "papaver[server]" in told["next"]
+    assert (done.returncode, told["rule"]) == (1, rule)
+    assert extra in told["next"]

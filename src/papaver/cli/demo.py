@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -33,12 +34,13 @@ def demo(run: Run, keep: bool, seed: int | None) -> None:
 
     It needs no network. It ends with 0 only if each step was verified; else it says what differed.
     """
-    try:
-        from papaver.demo.steps import journey
-    except ModuleNotFoundError as error:
+    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    if missing:
         raise CliError(
-            f"{error.name} is not installed", rule="demo.installed", next="pip install 'papaver[fastapi]'"
-        ) from None
+            f"not installed: {', '.join(missing)}", rule="demo.installed", next="pip install 'papaver[fastapi]'"
+        )
+    from papaver.demo.steps import journey
+
     chosen = random.SystemRandom().randrange(1_000_000) if seed is None else seed
     run.line(seed=chosen)
 

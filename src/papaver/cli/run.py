@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -97,9 +96,3 @@ class _Plain(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         text = clean(record.getMessage(), "  ")
         return text if record.name == "papaver.exchange" else f"papaver: {text}"
-
-
-def as_columns(rows: Mapping[str, object]) -> str:
-    """`name  value` lines."""
-    width = max((len(name) for name in rows), default=0)
-    return "\n".join(f"{name:<{width}}  {one_line(value)}" for name, value in rows.items())
