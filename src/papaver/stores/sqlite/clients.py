@@ -9,8 +9,13 @@ from papaver.ports.company import ClientRow, DocumentRow
 from papaver.protocol.terms import ClientId
 from papaver.stores.sqlite.database import Database
 from papaver.stores.sqlite.sessions import SEEN_EVERY
+from papaver.stores.sqlite.writer import Transaction
 
 __all__ = ["SqliteClients"]
+
+Verdict = Literal["allowed", "blocked"]
+KEPT = 10_000
+"""Verdicts in memory, at most."""
 
 
 class SqliteClients:
@@ -19,10 +24,18 @@ class SqliteClients:
     def __init__(self, database: Database, company: int) -> None:
         self._database = database
         self._company = company
+        self._verdicts: dict[ClientId, Verdict | None] = {}
+        self._read_at = -1
 
-    async def verdict(self, client_id: ClientId) -> Literal["allowed", "blocked"] | None:
-        row = self._load(client_id)
-        return None if row is None else row.verdict
+    async def verdict(self, client_id: ClientId) -> Verdict | None:
+        number = self._database.generation.number
+        if number != self._read_at or number % 2 or len(self._verdicts) > KEPT:
+            self._verdicts.clear()
+            self._read_at = number
+        if client_id not in self._verdicts:
+            row = self._load(client_id)
+            self._verdicts[client_id] = None if row is None else row.verdict
+        return self._verdicts[client_id]
 
     def _load(self, client_id: ClientId) -> ClientRow | None:
         def query(connection: sqlite3.Connection) -> ClientRow | None:
@@ -33,12 +46,19 @@ class SqliteClients:
 
         return self._database.readers.near(query)
 
-    async def judge(self, client_id: ClientId, verdict: Literal["allowed", "blocked"] | None) -> None:
-        await self._write(
-            "INSERT INTO clients (company, id, verdict) VALUES (?, ?, ?)"
-            " ON CONFLICT DO UPDATE SET verdict = excluded.verdict",
-            (self._company, client_id, verdict),
-        )
+    async def judge(self, client_id: ClientId, verdict: Verdict | None) -> None:
+        generation = self._database.generation
+
+        def judged(transaction: Transaction) -> None:
+            transaction.afterwards.append(generation.changed)
+            generation.changing()
+            transaction.connection.execute(
+                "INSERT INTO clients (company, id, verdict) VALUES (?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET verdict = excluded.verdict",
+                (self._company, client_id, verdict),
+            )
+
+        await self._database.writer.run(judged)
 
     async def seen(self, client_id: ClientId, at: float) -> None:
         row = self._load(client_id)

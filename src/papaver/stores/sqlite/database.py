@@ -13,6 +13,7 @@ from typing import TypeVar
 from papaver.stores.faults import StoreFailed
 from papaver.stores.notify import WatchRegistry
 from papaver.stores.sqlite.connection import connect_reader
+from papaver.stores.sqlite.generation import Generation
 from papaver.stores.sqlite.holders import Holders
 from papaver.stores.sqlite.writer import Writer
 
@@ -82,7 +83,7 @@ def snapshot(connection: sqlite3.Connection) -> Generator[None]:
 class Database:
     """What every table of one file shares."""
 
-    __slots__ = ("holders", "readers", "registry", "start_watching", "writer")
+    __slots__ = ("generation", "holders", "readers", "registry", "start_watching", "writer")
 
     def __init__(
         self,
@@ -90,6 +91,7 @@ class Database:
         readers: Readers,
         registry: WatchRegistry,
         holders: Holders,
+        generation: Generation,
         start_watching: Callable[[], None],
     ) -> None:
         """`start_watching` is called at each watch: other processes are listened to from the first one on."""
@@ -97,4 +99,5 @@ class Database:
         self.readers = readers
         self.registry = registry
         self.holders = holders
+        self.generation = generation
         self.start_watching = start_watching

@@ -15,6 +15,7 @@ from papaver.stores.notify import WatchRegistry
 from papaver.stores.sqlite.clients import SqliteClients
 from papaver.stores.sqlite.connection import check_local, create_file
 from papaver.stores.sqlite.database import Database, Readers
+from papaver.stores.sqlite.generation import Generation
 from papaver.stores.sqlite.holders import Holders
 from papaver.stores.sqlite.log import SqliteLog
 from papaver.stores.sqlite.sessions import SqliteSessions
@@ -41,18 +42,22 @@ class SqliteTables:
 class SqliteStore:
     """A `CompanyStore`. Opened on the event loop that uses it; each process opens its own on the same path.
 
-    Beside the file are `-wal` and `-shm` (SQLite's own), `-lock` (taken round each group commit) and `-holders` (which
-    processes live). The disk must be a local one; `open` raises StoreUnusable for another.
+    Beside the file are `-wal` and `-shm` (SQLite's own), `-lock` (taken round each group commit), `-holders` (which
+    processes live) and `-clients` (how often verdicts have changed). The disk must be a local one; `open` raises
+    StoreUnusable for another.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
         self._registry = WatchRegistry()
         self._holders = Holders(self._path.with_name(f"{self._path.name}-holders"))
+        self._generation = Generation(self._path.with_name(f"{self._path.name}-clients"))
         self._readers = Readers(self._path)
         self._watcher = Watcher(self._readers, self._registry, self._holders)
         self._writer = Writer(self._path, "store", wake=self._registry.wake, before_commit=Wakes(self._holders).note)
-        self._database = Database(self._writer, self._readers, self._registry, self._holders, self._watcher.start)
+        self._database = Database(
+            self._writer, self._readers, self._registry, self._holders, self._generation, self._watcher.start
+        )
         self._tables: dict[CompanyId, SqliteTables] = {}
 
     @property
@@ -80,6 +85,7 @@ class SqliteStore:
         try:
             with lock.held():
                 self._holders.open()
+                self._generation.open()
         finally:
             lock.close()
 
@@ -90,6 +96,7 @@ class SqliteStore:
         await asyncio.to_thread(self._readers.close)
         await self._writer.close()
         self._holders.close()
+        self._generation.close()
 
     async def probe(self) -> None:
         def write(transaction: Transaction) -> int:

@@ -44,11 +44,12 @@ class Transaction:
     `operations`  all of the group, in order        `version`    another one when rows were written by somebody else
     `topics`      who is woken once it is durable   `committed`  it is
     `touched`     somebody wrote here by `connection`
+    `afterwards`  called when it is over, committed or not, with the file still locked
     `direct`      the connection, for those who know what is held back
     `broken`      why what was held back could not be written: the group is undone, and done again one by one
     """
 
-    __slots__ = ("_held", "broken", "committed", "direct", "operations", "topics", "touched", "version")
+    __slots__ = ("_held", "afterwards", "broken", "committed", "direct", "operations", "topics", "touched", "version")
 
     def __init__(
         self, connection: sqlite3.Connection, operations: Sequence[Callable[[Transaction], object]] = ()
@@ -57,6 +58,7 @@ class Transaction:
         self.topics: set[Topic] = set()
         self.committed = self.touched = False
         self.broken: sqlite3.Error | None = None
+        self.afterwards: list[Callable[[], None]] = []
         self._held: list[Held] = []
 
     @property
@@ -241,6 +243,8 @@ class Writer:
             return set()
         finally:
             self._touched += transaction.touched
+            for call in transaction.afterwards:
+                call()
         return transaction.topics
 
     def _write(self, jobs: list[_Job], transaction: Transaction) -> None:
