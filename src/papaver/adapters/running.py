@@ -50,7 +50,10 @@ async def running(
 
 
 async def _ended(turns: asyncio.Task[None]) -> None:
-    await turns
+    """However it ended, this block goes on to close what it has opened."""
+    await asyncio.wait({turns})
+    if not turns.cancelled():
+        turns.result()
 
 
 @contextmanager

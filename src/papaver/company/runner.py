@@ -63,6 +63,8 @@ class Runner:
         except Exception as error:
             # Whatever it is: one bad row must not leave every other conversation unanswered.
             log.error("turns cannot be leased", exc_info=error)
+        if self._stopped.is_set():
+            return
         if full:
             await asyncio.wait({*self._running, stopped}, return_when=asyncio.FIRST_COMPLETED)
             return

@@ -263,7 +263,7 @@ async def company_bench(
     finally:
         company.stop()
         if runner is not None:
-            await runner
+            await asyncio.wait({runner})
         company.unwire()
         if opening:
             await company.store.close()
