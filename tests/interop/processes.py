@@ -110,7 +110,7 @@ class Place:
     def ca_file(self) -> Path:
         return self.authority.ca_file
 
-    def tls(self, name: str) -> list[object]:
-        """`--tls-cert` and `--tls-key` for a name."""
-        certificate, key = self.authority.issue(name)
+    def tls(self, *names: str) -> list[object]:
+        """`--tls-cert` and `--tls-key` for these names."""
+        certificate, key = self.authority.issue(*names)
         return ["--tls-cert", certificate, "--tls-key", key]
