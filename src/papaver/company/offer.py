@@ -22,7 +22,15 @@ from papaver.values.rules import rule
 from papaver.versions import DIALECTS
 from papaver.web.urls import UrlError, host_of, origin_of, read_url
 
-__all__ = ["Mcp", "Offer", "OpenApi", "check_retirements", "check_served_versions"]
+__all__ = [
+    "Mcp",
+    "Offer",
+    "OpenApi",
+    "check_base_url",
+    "check_local_path",
+    "check_retirements",
+    "check_served_versions",
+]
 
 DEFAULT_PROTOCOLS = ("0.4",)
 CONVERSATIONS = "/conversations"
@@ -76,29 +84,8 @@ class Offer:
     internal_hosts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        try:
-            parts = read_url(self.base_url)
-        except UrlError as error:
-            raise ConfigurationError(
-                f"base_url is {self.base_url!r}, expected an https URL such as https://{self.domain}/poppy",
-                rule="offer.base-url",
-                detail=error.description,
-            ) from None
-        if (
-            parts.scheme != "https"
-            or parts.query is not None
-            or parts.fragment is not None
-            or self.base_url.endswith("/")
-        ):
-            raise ConfigurationError(
-                f"base_url is {self.base_url!r}; expected https, without query, fragment or trailing slash",
-                rule="offer.base-url",
-            )
-        local = self.local_path
-        if local is not None and (not parts.path.endswith(local) or (local and not local.startswith("/"))):
-            raise ConfigurationError(
-                f"local_path is {local!r}, expected a tail of base_url's path {parts.path!r}", rule="offer.local-path"
-            )
+        check_base_url(self.base_url, self.domain)
+        check_local_path(self.local_path, self.base_url)
         check_served_versions(self.protocols)
         check_retirements(self.retirements, self.protocols)
         check_offer(self.document(self.versions[0]), None)
@@ -166,6 +153,37 @@ class Offer:
     def retiring(self) -> Mapping[Version, Retirement]:
         """The served versions that are about to end."""
         return {version: plan for text, plan in self.retirements.items() if (version := read_version(text)) is not None}
+
+
+@rule("offer.base-url")
+def check_base_url(base_url: str, domain: str) -> None:
+    """Section 3, readings 28 and 44: an https URL to which paths are appended as they are, and which `htu` names."""
+    try:
+        parts = read_url(base_url)
+    except UrlError as error:
+        raise ConfigurationError(
+            f"base_url is {base_url!r}, expected an https URL such as https://{domain}/poppy",
+            rule="offer.base-url",
+            detail=error.description,
+        ) from None
+    bare = parts.query is None and parts.fragment is None and not base_url.endswith("/")
+    if parts.scheme != "https" or not bare:
+        raise ConfigurationError(
+            f"base_url is {base_url!r}; expected https, without query, fragment or trailing slash",
+            rule="offer.base-url",
+        )
+
+
+@rule("offer.local-path")
+def check_local_path(local_path: str | None, base_url: str) -> None:
+    """What the app sees of `base_url` is whole segments at its end; a proxy strips what comes before (B21)."""
+    path = read_url(base_url).path
+    if local_path is None or (path.endswith(local_path) and (not local_path or local_path.startswith("/"))):
+        return
+    raise ConfigurationError(
+        f"local_path is {local_path!r}, expected the end of base_url's path {path!r}, from a slash on",
+        rule="offer.local-path",
+    )
 
 
 @rule("offer.served-versions")
