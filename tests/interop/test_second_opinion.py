@@ -15,7 +15,7 @@ HERE = Path(__file__).parent / "second_opinion"
 SHOP = "shop.example"
 OURS, THEIRS = "https://agent.example/agent.json", "https://agent2.example/agent.json"
 
-COMPANY = '''
+COMPANY = """
 domain = "shop.example"
 name = "Example Shop"
 base_url = "https://shop.example/poppy"
@@ -24,13 +24,13 @@ handler = "answering:answer"
 [limits]
 requests_per_user = 600
 requests_per_address = 600
-'''
-HANDLER = '''
+"""
+HANDLER = """
 from papaver.company import Turn
 
 async def answer(turn: Turn) -> str:
     return f"You said: {turn.text}"
-'''
+"""
 
 
 @pytest.fixture(name="place", scope="module")

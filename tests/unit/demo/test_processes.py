@@ -10,6 +10,7 @@ import pytest
 
 from papaver.demo.outcome import DemoFailed
 from papaver.demo.processes import AgentProcess, run_once
+from tests.interop.processes import environment
 
 ECHO = """
 import json, os, signal, sys
@@ -97,8 +98,9 @@ def test_who_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert child.kill() == -9
 
 
-def test_a_command_that_fails_is_told(tmp_path: Path) -> None:
+def test_a_command_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what it said."""
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
     with pytest.raises(DemoFailed) as caught:
         run_once(["init", "http://x", "--home", str(tmp_path)])
     assert "papaver init ended with 1" in caught.value.description
