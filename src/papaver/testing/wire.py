@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any, Final
+from urllib.parse import unquote
 
 import anyio
 import httpcore2
@@ -219,7 +220,7 @@ def asgi_site(app: ASGIApp) -> Site:
             "http_version": "1.1",
             "scheme": "https",
             "method": request.method,
-            "path": path,
+            "path": unquote(path),
             "raw_path": path.encode("ascii"),
             "root_path": "",
             "query_string": query.encode("ascii"),
