@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
-import httpx2
 import pytest
-from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.requests import Request as StarletteRequest
 from starlette.responses import PlainTextResponse
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 
-from papaver.adapters.asgi import ASGIApp, CompanyEndpoint
-from papaver.adapters.fastapi import Poppy as FastAPIPoppy
-from papaver.adapters.forward_auth import ForwardAuth
 from papaver.adapters.starlette import Poppy as StarlettePoppy
 from papaver.company.app import Company
 from papaver.company.settings import CompanyLimits
@@ -27,27 +21,14 @@ from papaver.protocol.conversation.model import Author, AuthorType
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import ClientId
 from papaver.stores.memory import MemoryStore
-from papaver.testing.company import CompanyBench, company_bench
+from papaver.testing.company import company_bench
 from papaver.testing.pair import echoing
 from papaver.versions import DIALECTS
+from tests.house.in_app import ask, session_header
 
 pytestmark = pytest.mark.anyio
 
-POPPY_JSON = "/.well-known/poppy.json"
 OPTIONS: dict[str, Any] = {"domain": "example.com", "name": "Example", "base_url": "https://api.example.com/poppy"}
-
-
-async def ask(app: ASGIApp, method: str, url: str, *, peer: str = "192.0.2.7", **headers: str) -> httpx2.Response:
-    """One request to an app in this process; `_` in a header's name is a hyphen."""
-    transport = httpx2.ASGITransport(app, client=(peer, 4711))
-    async with httpx2.AsyncClient(transport=transport) as client:
-        return await client.request(
-            method, url, headers={name.replace("_", "-"): value for name, value in headers.items()}
-        )
-
-
-def session_header(bench: CompanyBench, method: str, url: str, **claims: Any) -> str:
-    return bench.agent.header(method, url, bench.company.id, now=bench.clock.now(), **claims)
 
 
 @pytest.mark.requirement("ca-01")
@@ -80,80 +61,6 @@ async def test_c3_two_companies_of_one_process_verify_each_with_its_own_configur
         await one.company.clients.judge(client_id, "blocked")
         assert (await other.start()).status == 201
         assert (await one.start()).error == "invalid_session"
-
-
-def in_fastapi(shop: Company) -> ASGIApp:
-    app = FastAPI()
-    FastAPIPoppy(app, shop)
-    return app
-
-
-def in_starlette(shop: Company) -> ASGIApp:
-    app = Starlette()
-    StarlettePoppy(app, shop)
-    return app
-
-
-def as_asgi(shop: Company) -> ASGIApp:
-    return Starlette(routes=[Mount("/", CompanyEndpoint(shop))])
-
-
-@pytest.mark.requirement("ca-03")
-@pytest.mark.parametrize("mounted", [in_fastapi, in_starlette, as_asgi])
-async def test_one_call_mounts_a_company(mounted: Callable[[Company], ASGIApp]) -> None:
-    """Its document is on its domain, and its endpoint verifies."""
-    async with company_bench(echoing()) as bench:
-        app = mounted(bench.company)
-        document = await ask(app, "GET", f"https://example.com{POPPY_JSON}")
-        assert document.json()["agent"]["protocols"][0]["endpoint"] == "https://api.example.com/poppy/conversations"
-        refused = await ask(app, "POST", "https://api.example.com/poppy/conversations", poppy_version="0.4")
-        assert (refused.status_code, refused.json()["error"]) == (400, "invalid_session")
-
-
-@pytest.mark.requirement("ca-113")
-@pytest.mark.parametrize("mounted", [in_fastapi, in_starlette])
-async def test_c1_other_paths_are_the_apps_and_ours_say_404_and_405(mounted: Callable[[Company], ASGIApp]) -> None:
-    """Inside the endpoint we answer, with `Allow` where the method is wrong; everything else is untouched."""
-
-    async def cart(request: StarletteRequest) -> PlainTextResponse:
-        return PlainTextResponse("the app's own")
-
-    async with company_bench(echoing()) as bench:
-        app: Any = mounted(bench.company)
-        app.router.routes.append(Route("/{rest:path}", cart, methods=["GET", "POST"]))
-        base = "https://api.example.com/poppy/conversations"
-        wrong = await ask(app, "GET", base)
-        assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
-        unknown = await ask(app, "GET", f"{base}/cnv_1/nothing")
-        assert (unknown.status_code, unknown.json()) == (404, {"error": "not_found"})
-        for url in ("https://api.example.com/poppy", "https://api.example.com/", f"https://other.example{POPPY_JSON}"):
-            assert (await ask(app, "GET", url)).text == "the app's own"
-
-
-@pytest.mark.requirement("ca-111")
-async def test_c6_a_session_is_judged_before_the_body_and_ahead_of_the_app() -> None:
-    """Neither the body nor the app behind us is touched by a request whose Session fails."""
-    touched: list[str] = []
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        touched.append("app")
-
-    async def receive() -> Any:
-        touched.append("body")
-        return {"type": "http.request", "body": b"{", "more_body": True}
-
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async with company_bench(echoing()) as bench:
-        path = "/poppy/conversations"
-        headers = [(b"host", b"api.example.com"), (b"poppy-version", b"0.4"), (b"poppy-session", b"a.b.c")]
-        scope: Any = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
-        await CompanyEndpoint(bench.company, app)(scope, receive, send)
-    assert sent[0]["status"] == 400
-    assert touched == []
 
 
 @pytest.mark.requirement("ca-04")
@@ -205,51 +112,6 @@ def test_a_public_base_url_is_https_without_query_and_fragment(base_url: str) ->
         echoing(base_url=base_url)
     assert caught.value.rule == "offer.base-url"
     assert repr(base_url) in caught.value.description
-
-
-@pytest.mark.requirement("ca-11", "ca-12")
-async def test_verification_sees_the_method_the_public_url_and_the_headers() -> None:
-    """Each of the three decides; the address at which the request arrived does not."""
-    async with company_bench(echoing(local_path="/conv", base_url="https://api.example.com/svc/conv")) as bench:
-        assert (await bench.start(host="10.0.0.3:8000")).status == 201
-        for wrong in ({"htm": "GET"}, {"htu": "http://10.0.0.3:8000/conv/conversations"}, {"htu": bench.company.id}):
-            refused = await bench.start(**wrong)
-            assert refused.error == "invalid_session"
-            assert next(iter(wrong)) in refused.json["error_description"]
-        assert (await bench.start(headers={"poppy-session": None})).error == "invalid_session"
-
-
-@pytest.mark.requirement("ca-13")
-async def test_b18_host_and_forwarding_headers_decide_nothing() -> None:
-    """A forged one makes no other `htu` right, and the true one stays right beside it."""
-    forged = {"x-forwarded-host": "evil.example", "x-forwarded-proto": "http", "forwarded": "host=evil.example"}
-    async with company_bench(echoing()) as bench:
-        assert (await bench.start(headers=forged, host="evil.example")).status == 201
-        refused = await bench.start(headers=forged, host="evil.example", htu="https://evil.example/poppy/conversations")
-        assert refused.error == "invalid_session"
-
-
-@pytest.mark.requirement("ca-13")
-@pytest.mark.parametrize(("peer", "status"), [("10.0.0.9", 204), ("192.0.2.7", 400), ("not an address", 400)])
-async def test_b22_a_proxy_that_is_named_may_ask_about_another_request(peer: str, status: int) -> None:
-    """What it says of method and URL counts; from anybody else the same words are refused."""
-    async with company_bench(echoing()) as bench:
-        header = session_header(bench, "PUT", "https://api.example.com/orders/7")
-        answer = await ask(
-            ForwardAuth(bench.company, trusted_proxies=["10.0.0.0/24"]),
-            "GET",
-            "https://proxy.internal/auth",
-            peer=peer,
-            poppy_session=header,
-            poppy_version="0.4",
-            x_forwarded_method="PUT",
-            x_forwarded_uri="/orders/7?size=m",
-        )
-    assert answer.status_code == status
-    if status == 204:
-        assert answer.headers["poppy-client-id"] == bench.agent.client_id
-    else:
-        assert answer.json()["error"] == "invalid_session"
 
 
 @pytest.mark.requirement("ca-19")
