@@ -6,9 +6,8 @@ import json
 import time
 from pathlib import Path
 
-from papaver.testing.keys import AgentKeys
-
 from bench.serving import Server, drive, http_request
+from papaver.testing.keys import AgentKeys
 
 __all__ = ["DOMAIN", "ENDPOINT", "TEXT", "Agent"]
 
@@ -47,8 +46,14 @@ class Agent:
     def read(self, conversation: str, query: str = "") -> bytes:
         return self.request("GET", f"/{conversation}/events", query=query)
 
-    def conversations(self, server: Server, count: int, query: str = "") -> list[str]:
-        """Start so many conversations, and their ids."""
+    def started(self, server: Server, count: int) -> dict[str, str]:
+        """So many conversations with one turn each: their ids, and cursors behind all that was said."""
         answers: list[bytes] = []
-        drive(server, [self.start(query) for _ in range(count)], answers=answers)
+        drive(server, [self.start("wait=20") for _ in range(count)], answers=answers)
+        return {page["conversation_id"]: page["cursor"] for page in map(json.loads, answers)}
+
+    def conversations(self, server: Server, count: int) -> list[str]:
+        """So many conversations, and nobody has to reply."""
+        answers: list[bytes] = []
+        drive(server, [self.start() for _ in range(count)], answers=answers)
         return [str(json.loads(answer)["conversation_id"]) for answer in answers]

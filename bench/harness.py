@@ -40,7 +40,7 @@ def interleave(arms: Mapping[str, Measure], rounds: int, *, warm_up: int = 2) ->
     gc.freeze()
     try:
         for turn in range(rounds):
-            names = list(arms) if turn % 2 == 0 else list(reversed(arms))
+            names = list(arms)[:: 1 if turn % 2 == 0 else -1]
             for name in names:
                 taken[name].append(arms[name]())
     finally:

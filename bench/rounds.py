@@ -36,7 +36,7 @@ def against_trivial(
 
     same, _ = _rounds("A/A", base, base, 5, tries)
     print(f"A/A  {statistics.median(same):.3f}")
-    base(), case()
+    case()
     ratios, loads = _rounds(figure, base, case, rounds, tries)
     report(
         figure,

@@ -6,26 +6,26 @@ Both arms are uvicorn with uvloop and httptools. The Company is mounted as an AS
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import signal
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvicorn
-from papaver.adapters.asgi import CompanyEndpoint
-from papaver.adapters.running import running
-from papaver.company import Company, CompanyLimits, Turn
-from papaver.stores.sqlite import SqliteStore
-from papaver.testing.company import Documents
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from bench.agent import DOMAIN
+from papaver.adapters.asgi import CompanyEndpoint
+from papaver.adapters.running import running
+from papaver.company import Company, CompanyLimits, Turn
+from papaver.stores.sqlite import SqliteStore
+from papaver.testing.company import Documents
 
 __all__: list[str] = []
 
@@ -47,12 +47,17 @@ def company_of(store: Path, victim: Path | None) -> Company:
 
     @company.conversation
     async def echo(turn: Turn) -> str:
-        if victim is not None and turn.text == "die" and victim.exists():
-            victim.unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if turn.text == "die":
+            die_once(victim)
         return f"You said: {turn.text}"
 
     return company
+
+
+def die_once(victim: Path | None) -> None:
+    if victim is not None and victim.exists():
+        victim.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main() -> None:
@@ -80,22 +85,20 @@ def main() -> None:
     serve(uvicorn.Config(CompanyEndpoint(company, otherwise=Starlette(routes=routes, lifespan=lifespan))))
 
 
+class Announcing(uvicorn.Server):
+    """Says on standard output where it listens."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            print("port", self.servers[0].sockets[0].getsockname()[1], flush=True)
+
+
 def serve(config: uvicorn.Config) -> None:
     config.port, config.access_log, config.backlog = 0, False, 4096
     config.log_level = "warning"
     config.configure_logging()
-    server = uvicorn.Server(config)
-
-    async def run() -> None:
-        serving = asyncio.ensure_future(server.serve())
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.01)
-        if server.started:
-            print("port", server.servers[0].sockets[0].getsockname()[1], flush=True)
-        await serving
-
-    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        runner.run(run())
+    Announcing(config).run()
 
 
 if __name__ == "__main__":

@@ -129,10 +129,14 @@ def response_of(octets: bytes) -> tuple[int, bytes] | None:
 
 
 def drive(
-    server: Server, requests: Sequence[bytes], connections: int = 16, answers: list[bytes] | None = None
+    server: Server,
+    requests: Sequence[bytes],
+    connections: int = 16,
+    answers: list[bytes] | None = None,
+    core: int | None = GENERATOR_CORE,
 ) -> Load:
     """Send every request over so many connections, on each one after the other. `answers` collects the bodies."""
-    os.sched_setaffinity(0, {GENERATOR_CORE})
+    os.sched_setaffinity(0, CORES if core is None else {core})
     statuses: dict[int, int] = {}
     latencies: list[float] = []
     todo = deque(requests)
