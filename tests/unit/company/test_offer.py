@@ -44,9 +44,10 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.requirement("papaver-11")
 def test_c2_a_company_assembled_wrongly_is_an_error_at_construction(fault: str) -> None:
     """Not an answer of its own at run time; the sentence says what was expected."""
-    settings, rule = FAULTS[fault]
+    wrong, rule = FAULTS[fault]
+    settings: dict[str, Any] = {"store": MemoryStore(), **GOOD, **wrong}
     with pytest.raises(ConfigurationError, check=lambda error: error.rule == rule):
-        Company(**{"store": MemoryStore(), **GOOD, **settings})
+        Company(**settings)
 
 
 @pytest.mark.parametrize("end", ["/", "?x=1", "#x"])
