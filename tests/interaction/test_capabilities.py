@@ -236,3 +236,15 @@ async def test_c2_a_company_that_could_not_verify_or_answer_is_an_error_when_it_
     with pytest.raises(ConfigurationError) as caught:
         _ = echoing().sessions
     assert caught.value.rule == "configuration.running"
+
+
+@pytest.mark.requirement("8.2-16")
+async def test_each_side_chooses_its_own_ids() -> None:
+    """A conversation_id in the body of a start is passed over, and the message keeps the id that it came with."""
+    async with company_bench(echoing()) as bench:
+        message = {**bench.message("Hello"), "id": "chosen_here"}
+        started = await bench.send("POST", "", {"message": message, "conversation_id": "cnv_mine"}, query="wait=5")
+        assert started.json["conversation_id"] != "cnv_mine"
+        mine, reply = (event["message"] for event in started.json["events"] if event["type"] == "message")
+        assert mine["id"] == "chosen_here"
+        assert reply["id"] != "chosen_here"

@@ -131,6 +131,7 @@ async def test_b7_the_sample_delegations_typ_is_refused_and_named() -> None:
         assert "typ" in answer.json["error_description"]
 
 
+@pytest.mark.requirement("5.2-29")
 @pytest.mark.parametrize(
     "jwk",
     ["a string", [], {"kty": "EC"}, PrivateKey.generate().private_jwk(), {"kty": "oct", "k": "AAAA"}, None],
@@ -241,7 +242,7 @@ async def test_an_idle_sessions_row_is_purged() -> None:
         assert await bench.rows() == []
 
 
-@pytest.mark.requirement("5.3-12")
+@pytest.mark.requirement("5.3-12", "5-01")
 async def test_two_clients_with_one_sid_have_two_sessions() -> None:
     """The lookup is by the pair: one's end is not the other's, and neither sees the other's conversation."""
     async with company_bench(turns=False) as bench:

@@ -130,13 +130,14 @@ def test_a_domain_is_a_bare_lowercase_name(domain: str) -> None:
     assert refused(replace(PLAIN, organization=Organization("X", domain))) == "offer.domain-is-a-name"
 
 
-@pytest.mark.requirement("3.1-18")
+@pytest.mark.requirement("3.1-18", "8.1-01")
 @pytest.mark.parametrize("agent", [None, CompanyAgent(())], ids=["none", "agent-without-protocol"])
 def test_a_company_without_a_channel_is_refused(agent: CompanyAgent | None) -> None:
     """At least one of agent, apis and web (3.1)."""
     assert refused(replace(PLAIN, web=None, agent=agent)) == "offer.one-channel"
 
 
+@pytest.mark.requirement("8.1-01")
 def test_an_agent_without_a_protocol_is_refused_beside_another_channel() -> None:
     """It would be listed and could not be reached."""
     assert refused(replace(PLAIN, agent=CompanyAgent(()))) == "offer.one-channel"

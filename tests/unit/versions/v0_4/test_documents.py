@@ -258,7 +258,7 @@ def test_a_hint_without_both_members_is_no_hint(hint: object) -> None:
     assert [finding.rule for finding in document.findings] == ["document.part"]
 
 
-@pytest.mark.requirement("3.1-19")
+@pytest.mark.requirement("3.1-19", "8.1-01")
 @pytest.mark.parametrize(
     "entry",
     [{"type": "poppy"}, {"endpoint": "https://x.example"}, {"type": "", "endpoint": "https://x.example"}, "poppy"],
