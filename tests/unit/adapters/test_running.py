@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -16,8 +17,10 @@ from papaver.adapters import running as adapter
 from papaver.adapters.running import running
 from papaver.company import Company
 from papaver.protocol.errors import ConfigurationError
+from papaver.protocol.terms import ClientId
 from papaver.stores.faults import StoreFailed
 from papaver.stores.memory import MemoryStore
+from papaver.stores.sqlite import SqliteStore
 from tests.unit.adapters.asgi_calls import call, message, outside, shop, signed
 
 pytestmark = pytest.mark.anyio
@@ -185,3 +188,25 @@ async def test_the_guarded_fetcher_is_the_default() -> None:
         assert (await call(app, "GET", "/poppy/healthz")).status == 200
         missing = await call(app, "GET", "/poppy/conversations/x/events", headers={"host": "api.example.com"})
         assert missing.json["error"] == "invalid_session"
+
+
+async def test_c3_two_companies_share_one_sqlite_file_and_no_row(tmp_path: Path) -> None:
+    """Each has its Sessions, conversations, clients and secret; one's message id is free for the other."""
+    store = SqliteStore(tmp_path / "poppy.db")
+    one = shop(store=store)
+    two = shop(store=store, domain="two.example", base_url="https://two.example/poppy")
+    async with running(one, **outside()) as first, running(two, **outside()) as second:
+        ids: list[str] = []
+        for company, app in ((one, first), (two, second)):
+            fields = signed(company, "POST", f"{company.offer.base_url}/conversations")
+            answer = await call(app, "POST", "/poppy/conversations", headers=fields, chunks=[message(company.id)])
+            assert answer.status == 201
+            ids.append(answer.json["conversation_id"])
+        await one.clients.judge(ClientId("https://agent.example/agent.json"), "blocked")
+        path = f"/{ids[0]}/events"
+        crossed = signed(two, "GET", f"https://two.example/poppy/conversations{path}")
+        page = await call(second, "GET", f"/poppy/conversations{path}", headers=crossed)
+        # Ids are made by one clock and one source of randomness each, so both Companies drew the same.
+        assert (ids[0] == ids[1], page.json["events"][0]["message"]["text"]) == (True, "https://two.example")
+        refused = await call(first, "GET", f"/poppy/conversations{path}", headers=signed(one, "GET", ENDPOINT + path))
+        assert refused.json["error"] == "invalid_session"
