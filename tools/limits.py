@@ -72,7 +72,7 @@ def _rows(settings: type[Any]) -> Iterator[tuple[str, ...]]:
         yield f"`{one.name}`", one.metadata["what"], _number(one.default), allowed
 
 
-def _number(value: float) -> str:
+def _number(value: Any) -> str:
     return f"{value:,.0f}"
 
 

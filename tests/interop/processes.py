@@ -1,4 +1,4 @@
-"""Real processes on loopback for tests: one local authority, `papaver` as a subprocess, and servers that end in time."""
+"""Real processes on loopback: one local authority, `papaver` as a subprocess, and servers that end in time."""
 
 from __future__ import annotations
 

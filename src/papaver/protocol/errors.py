@@ -1,30 +1,30 @@
 """The errors of the protocol, one class per code of sections 3.3, 3.4, 7 and 8.13, and what the two parties raise.
 
-    PapaverError
-    ├── PoppyError                  a Company refuses a request; the dialect's table gives status and place
-    │   ├── InvalidSession          invalid_session             5.3, 7
-    │   ├── SessionEnded            session_ended               5.5, 7
-    │   ├── VersionUnsupported      version_unsupported         3.4, 7
-    │   ├── ExtensionRequired       extension_required          3.3
-    │   ├── AccountNeeded           (401 challenge, no code)    7, 8.2
-    │   ├── InvalidToken            invalid_token               7
-    │   ├── InsufficientScope       insufficient_scope          7
-    │   ├── ConversationNotFound    conversation_not_found      8.13
-    │   ├── ConversationClosed      conversation_closed         8.13
-    │   ├── DirectConversationOpen  direct_conversation_open    8.13
-    │   ├── MessageIdConflict       message_id_conflict         8.13
-    │   ├── InvalidCursor           invalid_cursor              8.13
-    │   ├── CursorExpired           cursor_expired              8.13
-    │   ├── InvalidRequest          invalid_request             8.13
-    │   ├── PayloadTooLarge         invalid_request, 413        readings 37
-    │   ├── RateLimited             429 with Retry-After        5.6
-    │   └── TemporarilyUnavailable  503 with Retry-After        readings 15
-    ├── DiscoveryFailed             the Personal Agent does not use this Company's documents
-    ├── NotADestination             a request would carry the Session header where it must not go (5.2)
-    ├── SignInNeeded                the User has to sign in first
-    ├── Refused                     the Company answered with an error that no recovery fits
-    ├── Misbehaved                  the other party broke a MUST
-    └── ConfigurationError          a setting that cannot work; raised at construction
+PapaverError
+├── PoppyError                  a Company refuses a request; the dialect's table gives status and place
+│   ├── InvalidSession          invalid_session             5.3, 7
+│   ├── SessionEnded            session_ended               5.5, 7
+│   ├── VersionUnsupported      version_unsupported         3.4, 7
+│   ├── ExtensionRequired       extension_required          3.3
+│   ├── AccountNeeded           (401 challenge, no code)    7, 8.2
+│   ├── InvalidToken            invalid_token               7
+│   ├── InsufficientScope       insufficient_scope          7
+│   ├── ConversationNotFound    conversation_not_found      8.13
+│   ├── ConversationClosed      conversation_closed         8.13
+│   ├── DirectConversationOpen  direct_conversation_open    8.13
+│   ├── MessageIdConflict       message_id_conflict         8.13
+│   ├── InvalidCursor           invalid_cursor              8.13
+│   ├── CursorExpired           cursor_expired              8.13
+│   ├── InvalidRequest          invalid_request             8.13
+│   ├── PayloadTooLarge         invalid_request, 413        readings 37
+│   ├── RateLimited             429 with Retry-After        5.6
+│   └── TemporarilyUnavailable  503 with Retry-After        readings 15
+├── DiscoveryFailed             the Personal Agent does not use this Company's documents
+├── NotADestination             a request would carry the Session header where it must not go (5.2)
+├── SignInNeeded                the User has to sign in first
+├── Refused                     the Company answered with an error that no recovery fits
+├── Misbehaved                  the other party broke a MUST
+└── ConfigurationError          a setting that cannot work; raised at construction
 """
 
 from __future__ import annotations

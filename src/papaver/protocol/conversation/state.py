@@ -48,9 +48,7 @@ class Head:
     def turn_due(self) -> bool:
         """Whether the Company's side has something to do: a message to answer, or a handoff to see to."""
         return self.handoff_pending or (
-            self.asked_seq > self.answered_seq
-            and self.status is Status.WORKING
-            and self.responder is Responder.AGENT
+            self.asked_seq > self.answered_seq and self.status is Status.WORKING and self.responder is Responder.AGENT
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -173,5 +173,5 @@ async def code_of(action: Awaitable[object]) -> str:
     return ""
 
 
-def texts(events: tuple[Event, ...]) -> list[str | None]:
+def texts(events: Sequence[Event]) -> list[str | None]:
     return [event.message.text if isinstance(event, MessageAdded) else type(event).__name__ for event in events]
