@@ -245,6 +245,7 @@ async def test_b55_an_unknown_kid_evicts_no_good_key() -> None:
         assert bench.documents.asked.count(KEYS) == 3
 
 
+@pytest.mark.requirement("papaver-13")
 async def test_b57_an_empty_key_set_does_not_end_the_cooldown() -> None:
     """It is a fault like another: remembered, and not asked for again within its time."""
     async with company_bench(turns=False, requests_per_address=10_000) as bench:

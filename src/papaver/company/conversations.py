@@ -11,6 +11,7 @@ from papaver.company.settings import CompanyLimits
 from papaver.ports.company import ConversationLog, Slice
 from papaver.ports.system import Clock, Ids
 from papaver.protocol.conversation import operations
+from papaver.protocol.conversation.content import MAX_TEXT_BYTES
 from papaver.protocol.conversation.decide import decide
 from papaver.protocol.conversation.model import Message
 from papaver.protocol.conversation.operations import (
@@ -67,17 +68,22 @@ class Conversations:
         match route.kind:
             case RouteKind.START:
                 body = codec.read_start(request)
-                check_text(body.message, self._limits.text_bytes)
+                self._check_text(body.message)
                 return body
             case RouteKind.SAY:
                 message = codec.read_say(request)
-                check_text(message, self._limits.text_bytes)
+                self._check_text(message)
                 return message
             case RouteKind.HAND_OFF | RouteKind.CLOSE:
                 codec.read_nothing(request)
                 return None
             case RouteKind.READ:
                 return None
+
+    def _check_text(self, message: Message | None) -> None:
+        """Only what this Company takes less of: the protocol's own bound was checked when the message was read."""
+        if self._limits.text_bytes < MAX_TEXT_BYTES:
+            check_text(message, self._limits.text_bytes)
 
     async def answer(
         self,
