@@ -39,7 +39,7 @@ def shown_by(row: Row, found: Collected) -> Sequence[str]:
 def faults_of(rows: Mapping[str, Row], found: Collected, *, strict: bool) -> list[str]:
     """Everything that makes `make trace` fail."""
     faults = list(dict.fromkeys(found.broken))
-    if not found.rules:
+    if found.broken and not found.rules:
         return faults  # nothing ran, and everything else would only repeat that
     faults += [f"{row_id}: our manifest lacks this row" for row_id in sorted(source_ids(SOURCE) - rows.keys())]
     for row in rows.values():

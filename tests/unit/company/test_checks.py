@@ -77,6 +77,15 @@ def test_the_versions_served_are_implemented_and_named_once(protocols: tuple[str
     check_served_versions((VERSION,))
 
 
+@pytest.mark.requirement("ca-12")
+@pytest.mark.parametrize("local_path", ["/elsewhere", "poppy", "oppy", "/poppy/"])
+def test_b21_what_the_app_sees_is_a_tail_of_the_public_path(local_path: str) -> None:
+    """A proxy can strip a prefix, and nothing else."""
+    refused(ConfigurationError, "offer.local-path", echoing, local_path=local_path)
+    for tail in ("", "/poppy", None):
+        assert echoing(local_path=tail).offer.endpoint == "https://api.example.com/poppy/conversations"
+
+
 @pytest.mark.requirement("3.4-25")
 @pytest.mark.parametrize(
     "retirements", [{"9.9": Retirement(1.0)}, {VERSION: Retirement(deprecated=2.0, sunset=1.0)}], ids=["other", "order"]
