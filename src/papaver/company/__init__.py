@@ -5,5 +5,6 @@ from papaver.company.offer import Mcp, OpenApi
 from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Texts
 from papaver.company.turn import Handler, Reply, Turn
+from papaver.protocol.negotiation import Retirement
 
-__all__ = ["Company", "CompanyLimits", "Handler", "Mcp", "OpenApi", "Reply", "Texts", "Turn"]
+__all__ = ["Company", "CompanyLimits", "Handler", "Mcp", "OpenApi", "Reply", "Retirement", "Texts", "Turn"]

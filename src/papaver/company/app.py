@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Literal, TypeVar
 
 from papaver.company.documents import Documents
-from papaver.company.endpoints import suffix_of
 from papaver.company.health import health_response
 from papaver.company.incoming import Incoming
-from papaver.company.offer import DEFAULT_PROTOCOLS, Mcp, Offer, OpenApi
+from papaver.company.offer import CONVERSATIONS, DEFAULT_PROTOCOLS, Mcp, Offer, OpenApi
 from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Texts
@@ -78,6 +77,7 @@ class Company:
             local_path=local_path,
             internal_hosts=internal_hosts,
         )
+        self._prefix, self._health = self.offer.path + CONVERSATIONS, f"{self.offer.path}/healthz"
         self.id: CompanyId = company_identifier(self.offer.document(self.offer.versions[0]), None)
         self.store = store
         self.limits = limits or CompanyLimits()
@@ -194,12 +194,13 @@ class Company:
         if self._wired is not None:
             self._wired.stop()
 
-    @property
-    def _health(self) -> str:
-        return f"{self.offer.path}/healthz"
-
     def _suffix(self, path: str) -> str | None:
-        return suffix_of(self.offer, path) if self.offer.conversations else None
+        """What follows the conversation endpoint in a path as the app sees it; None when it is not below it."""
+        prefix = self._prefix
+        if not path.startswith(prefix) or not self.offer.conversations:
+            return None
+        suffix = path[len(prefix) :]
+        return suffix if not suffix or suffix[0] == "/" else None
 
     def _dialects(self) -> Mapping[Version, Dialect]:
         """The served ones, with this Company's limit on the Session header."""

@@ -78,5 +78,9 @@ class OneAtATime(Generic[K]):
             if not work.users:
                 del self._works[key]
 
+    def __contains__(self, key: K) -> bool:
+        """Whether somebody works on it, or waits to."""
+        return key in self._works
+
     def __len__(self) -> int:
         return len(self._works)

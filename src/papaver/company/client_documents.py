@@ -110,6 +110,10 @@ class DocumentCache(Generic[T]):
 
         Raises InvalidSession for a definite fault, TemporarilyUnavailable when it cannot be had just now, RateLimited.
         """
+        stale = self._usable(url)
+        if stale is not None and url in self._alone:
+            # Somebody asks already. A host that is slow holds up one request of its client, and not all of them.
+            return stale
         async with self._alone.of(url):
             now = self._clock.now()
             failure = self._failure(url, now)
@@ -123,10 +127,10 @@ class DocumentCache(Generic[T]):
                 admission.check()
                 return await self._fetch(url, admission)
             except (TemporarilyUnavailable, RateLimited):
-                stale = self._good.find(url)
-                if stale is not None and now < stale.row.fetched_at + self._policy.age_most:
-                    return stale
-                raise
+                stale = self._usable(url)
+                if stale is None:
+                    raise
+                return stale
 
     async def reload(self, url: str, admission: Admission) -> Cached[T] | None:
         """A newer copy although the one at hand is fresh, at most once per interval; None when there is none to have.
@@ -157,6 +161,13 @@ class DocumentCache(Generic[T]):
         found = self._good.find(url)
         if found is not None:
             await self._store.keep_document(found.row)
+
+    def _usable(self, url: str) -> Cached[T] | None:
+        """The copy at hand, fresh or stale, up to its longest age."""
+        found = self._good.find(url)
+        if found is None or self._clock.now() >= found.row.fetched_at + self._policy.age_most:
+            return None
+        return found
 
     def _failure(self, url: str, now: float) -> _Failure | None:
         failure = self._bad.find(url)

@@ -121,10 +121,11 @@ class Clients:
         """Its signature verified: it is no stranger any more; it appears in the list of clients, its documents stay."""
         client_id = ClientId(client.metadata.client_id)
         now = self._clock.now()
-        if self._seen.find(client_id) is None:
+        known = self._seen.find(client_id) is not None
+        self._seen.put(client_id, now)
+        if not known:
             await self._metadata.keep(client_id)
             await self._keys.keep(client.metadata.jwks_uri)
-        self._seen.put(client_id, now)
         await self._store.seen(client_id, now)
 
     def _admission(self, client_id: ClientId, peer: str, verdict: Verdict | None) -> Admission:

@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 
 from papaver.company.conversations import Conversations
 from papaver.company.incoming import Incoming
-from papaver.company.offer import CONVERSATIONS, Offer
+from papaver.company.offer import Offer
 from papaver.company.refusals import Attempt, Refusals
 from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
@@ -23,7 +23,7 @@ from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
 from papaver.web.messages import Headers, Request, Response
 
-__all__ = ["Endpoints", "check_no_credentials_in_url", "nothing_here", "suffix_of"]
+__all__ = ["Endpoints", "check_no_credentials_in_url", "nothing_here"]
 
 JSON: Final = ("content-type", "application/json")
 NO_STORE: Final = ("cache-control", "no-store")
@@ -53,7 +53,8 @@ class Endpoints:
         dialects: Mapping[Version, Dialect],
         limits: CompanyLimits,
     ) -> None:
-        self._offer, self._sessions, self._conversations = offer, sessions, conversations
+        self._endpoint, self._app_url = offer.endpoint, offer.app_url
+        self._sessions, self._conversations = sessions, conversations
         self._refusals, self._dialects, self._limits = refusals, dialects, limits
         self._preferred = dialects[offer.versions[0]]
         self._retiring = offer.retiring()
@@ -70,7 +71,7 @@ class Endpoints:
         if isinstance(route, NoRoute):
             return nothing_here(route.allow)
         try:
-            url = f"{self._offer.endpoint}{suffix}"
+            url = f"{self._endpoint}{suffix}"
             bound = await self._prove(dialect, attempt, incoming.method, url)
             response = await self._handle(dialect, incoming, route, url, bound)
         except ConfigurationError:
@@ -88,7 +89,7 @@ class Endpoints:
         attempt = Attempt(incoming)
         try:
             dialect = self._negotiate(attempt)
-            bound = await self._prove(dialect, attempt, method, f"{self._offer.app_url}{path}")
+            bound = await self._prove(dialect, attempt, method, f"{self._app_url}{path}")
             opened = await self._sessions.open(dialect, bound, incoming.headers)
             check_no_credentials_in_url(query)
         except PoppyError as error:
@@ -169,11 +170,3 @@ def nothing_here(allow: tuple[str, ...] = ()) -> Response:
         headers = Headers([("allow", ", ".join(allow)), JSON, NO_STORE])
         return Response(405, headers, strict_json.dumps({"error": "method_not_allowed"}))
     return Response(404, Headers([JSON, NO_STORE]), strict_json.dumps({"error": "not_found"}))
-
-
-def suffix_of(offer: Offer, path: str) -> str | None:
-    """What follows the conversation endpoint in a path as the app sees it; None when the path is not below it."""
-    prefix = offer.path + CONVERSATIONS
-    if path == prefix or path.startswith(prefix + "/"):
-        return path[len(prefix) :]
-    return None

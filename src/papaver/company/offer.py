@@ -23,6 +23,8 @@ from papaver.versions import DIALECTS
 from papaver.web.urls import UrlError, host_of, origin_of, read_url
 
 __all__ = [
+    "CONVERSATIONS",
+    "DEFAULT_PROTOCOLS",
     "Mcp",
     "Offer",
     "OpenApi",

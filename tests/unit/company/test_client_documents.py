@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -142,3 +143,31 @@ async def test_a_definite_fault_that_a_reload_finds_is_the_answer(world: World) 
     with pytest.raises(InvalidSession):
         await world.cache.load(URL, KNOWN)
     assert len(world.documents.asked) == 2
+
+
+async def test_b2_a_slow_host_holds_up_one_request_of_its_client(world: World) -> None:
+    """The others use the stale copy while that one asks; without a copy they wait and share what it brings."""
+    asked, go = asyncio.Event(), asyncio.Event()
+    fetch = world.documents.fetch
+
+    async def slow(*arguments: Any) -> Any:
+        asked.set()
+        await go.wait()
+        return await fetch(*arguments)
+
+    documents: Any = world.documents
+    documents.fetch = slow
+    first = [asyncio.create_task(world.cache.load(URL, STRANGER)) for _ in range(3)]
+    await asked.wait()
+    go.set()
+    assert len({id(found) for found in await asyncio.gather(*first)}) == 1
+    world.clock.advance(61)
+    asked.clear()
+    go.clear()
+    world.documents.bodies[URL] = b'{"n": 2}'
+    asking = asyncio.create_task(world.cache.load(URL, STRANGER))
+    await asked.wait()
+    assert (await world.cache.load(URL, STRANGER)).value == {"n": 1}
+    go.set()
+    assert (await asking).value == {"n": 2}
+    assert world.documents.asked == [URL, URL]
