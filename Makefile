@@ -82,7 +82,7 @@ bench: env-dev
 # Needs uv, and only here; plain pip installs what it writes.
 UV ?= uv
 LOCK := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
-DEMO := --extra server --extra fastapi --extra agent --extra cli --group build
+DEMO := --extra server --extra fastapi --extra agent --group build
 lock:
 	$(LOCK) $(DEMO) -o requirements/demo.txt
 	$(LOCK) $(DEMO) --extra otel --group test --group check -c requirements/demo.txt -o requirements/dev.txt
