@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import statistics
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -50,7 +51,7 @@ def main() -> None:
             read = compare(company, long, short, lambda one: agent.read(one, f"cursor={cursors[one]}&wait=0"))
         with Server(*arguments) as company:
             wait_idle(company)
-            turn = compare(company, long, short, lambda one: agent.say(one, "wait=20"))
+            turn = compare(company, long, short, lambda one: agent.say(one, f"cursor={cursors[one]}&wait=20"), cursors)
         measured = {"post": post, "read": read, "turn": turn}
         report(
             "post_growth",
@@ -71,9 +72,17 @@ def compare(server: Server, long: list[str], short: list[str], request: Callable
 
     def arm(conversations: list[str]) -> Callable[[], float]:
         def measure() -> float:
-            load = drive(server, [request(conversations[n % OF_EACH]) for n in range(EACH)], 1)
-            assert set(load.statuses) <= {200, 202}, load.statuses
-            return statistics.median(load.latencies)
+            taken: list[float] = []
+            for n in range(EACH):
+                answers: list[bytes] = []
+                load = drive(server, [request(conversations[n % OF_EACH])], 1, answers)
+                assert set(load.statuses) <= {200, 202}, load.statuses
+                taken += load.latencies
+                if cursors is not None:
+                    assert b'"You said: ' in answers[0], "a turn was not over"
+                    page = json.loads(answers[0])
+                    cursors[page["conversation_id"]] = page["cursor"]
+            return statistics.median(taken)
 
         return measure
 
@@ -82,7 +91,7 @@ def compare(server: Server, long: list[str], short: list[str], request: Callable
 
 
 async def lengthen(path: Path, wanted: dict[str, int]) -> dict[str, str]:
-    """Give each conversation so many events, and a cursor behind the newest but two."""
+    """Give each conversation so many events, and a cursor behind the newest."""
     store, cursors = SqliteStore(path), dict[str, str]()
     await store.open()
     try:
@@ -104,7 +113,7 @@ async def lengthen(path: Path, wanted: dict[str, int]) -> dict[str, str]:
                 return Change(None, (grown,), tuple(events))
 
             await tables.log.apply(Keys(conversation), decide)
-            cursors[name] = ids.write(conversation, count - 2)
+            cursors[name] = ids.write(conversation, count)
     finally:
         await store.close()
     return cursors

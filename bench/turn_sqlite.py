@@ -5,11 +5,13 @@ Each POST waits for its reply, so that a round of N POSTs is N whole turns: acce
 
 from __future__ import annotations
 
+import json
+
 from bench.agent import Agent
 from bench.rounds import against_trivial
 from bench.serving import Load, Server, drive, store_place
 
-ROUND = 1500
+ROUND = 1000
 
 
 def main() -> None:
@@ -18,14 +20,15 @@ def main() -> None:
         documents = agent.write_documents(place.folder / "documents.json")
         arguments = ("--store", f"{place.folder}/poppy.db", "--documents", str(documents))
         with Server(*arguments) as company, Server() as trivial:
-            known = list(agent.started(company, 1000))
+            cursors = agent.started(company, ROUND)
 
             def case() -> Load:
                 answers: list[bytes] = []
-                requests = [agent.say(known[n % len(known)], "wait=20") for n in range(ROUND)]
+                requests = [agent.say(one, f"cursor={cursor}&wait=20") for one, cursor in cursors.items()]
                 load = drive(company, requests, answers=answers)
                 assert set(load.statuses) == {202}, load.statuses
                 assert all(b'"You said: ' in answer for answer in answers), "a turn was not over"
+                cursors.update({page["conversation_id"]: page["cursor"] for page in map(json.loads, answers)})
                 return load
 
             against_trivial("turn_sqlite", trivial, case, goal=0.10, place=place)

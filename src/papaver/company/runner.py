@@ -34,6 +34,8 @@ class Runner:
         self._log, self._turns, self._clock, self._ids = store_log, turns, clock, ids
         self._limits, self._holder = limits, holder
         self._stopped = asyncio.Event()
+        # As many turns as came the last time are asked for at once, so that their leases share a commit.
+        self._together = 1
         self._running: dict[asyncio.Task[None], LeasedTurn] = {}
 
     def stop(self) -> None:
@@ -75,18 +77,28 @@ class Runner:
     async def _lease_due(self) -> bool:
         """Begin what is due; True when there may be more than may run side by side."""
         while not self._stopped.is_set():
-            if len(self._running) >= self._limits.turns_at_once:
+            room = self._limits.turns_at_once - len(self._running)
+            if room <= 0:
                 return True
-            now = self._clock.now()
-            leased = await self._log.lease(
-                self._holder, TurnId("trn_" + self._ids.token()), now=now, until=now + self._limits.lease
-            )
-            if leased is None:
+            asked = min(room, self._together)
+            found = await asyncio.gather(*(self._lease() for _ in range(asked)), return_exceptions=True)
+            leased = [one for one in found if isinstance(one, LeasedTurn)]
+            for one in leased:
+                task = asyncio.create_task(self._guarded(one))
+                self._running[task] = one
+                task.add_done_callback(lambda done: self._running.pop(done, None))
+            for one in found:
+                if isinstance(one, BaseException):
+                    raise one
+            self._together = max(1, 2 * asked if len(leased) == asked else len(leased))
+            if len(leased) < asked:
                 return False
-            task = asyncio.create_task(self._guarded(leased))
-            self._running[task] = leased
-            task.add_done_callback(lambda done: self._running.pop(done, None))
         return False
+
+    async def _lease(self) -> LeasedTurn | None:
+        now = self._clock.now()
+        turn_id = TurnId("trn_" + self._ids.token())
+        return await self._log.lease(self._holder, turn_id, now=now, until=now + self._limits.lease)
 
     async def _guarded(self, leased: LeasedTurn) -> None:
         """One turn, and nothing that leaves it: the runner goes on. What fails is due again when its lease is over."""

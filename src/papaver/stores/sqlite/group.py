@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from papaver.protocol.conversation import record
 from papaver.protocol.conversation.change import Change, Keys, Loaded, SessionRow
 from papaver.protocol.conversation.model import Status
-from papaver.protocol.conversation.state import Head, Receipt
+from papaver.protocol.conversation.state import Head, Lease, Receipt
 from papaver.protocol.terms import ClientId, ConversationId, SessionId
 from papaver.stores.sqlite.forms import digest, read_receipt
 from papaver.stores.sqlite.replays import Replays
-from papaver.stores.sqlite.rows import insert_rows, select_in
+from papaver.stores.sqlite.rows import execute_in, insert_rows, select_in
 from papaver.stores.sqlite.sessions import load_session
 from papaver.stores.sqlite.writer import Transaction
 from papaver.stores.turns import due_since, seconds
@@ -26,7 +26,7 @@ from papaver.stores.turns import due_since, seconds
 if TYPE_CHECKING:
     from papaver.stores.sqlite.log import SqliteLog
 
-__all__ = ["Apply", "Group", "Stored"]
+__all__ = ["DAY", "Apply", "Group", "Stored", "lost"]
 
 DAY = 86_400
 KEPT = 4096
@@ -36,6 +36,7 @@ _HEADS = "SELECT id, head, closed, changed_day, due_since, token, holder FROM co
 _RECEIPTS = (
     "SELECT key, fingerprint, conversation, accepted_as, status, responder FROM receipts WHERE company = ? AND key"
 )
+_FORGET_JOURNAL = "DELETE FROM journal WHERE company = ? AND conversation"
 _HEAD_COLUMNS = "company, id, head, changed_at, closed, changed_day, due_since"
 _SAME_COLUMNS = "company, id, head, changed_at, closed, changed_day"
 _SAME = " ON CONFLICT DO UPDATE SET head = excluded.head, changed_at = excluded.changed_at"
@@ -54,6 +55,11 @@ class Stored:
     holder: str | None
 
 
+def lost(lease: Lease, stored: Stored | None) -> bool:
+    """Whether it is not the newest lease of its conversation any more."""
+    return stored is None or stored.token != lease.token or stored.holder is None
+
+
 class Apply:
     """One call of `ConversationLog.apply`, waiting for its group."""
 
@@ -68,7 +74,7 @@ class Apply:
 
 
 class Group:
-    """Lives as long as its log, and is used on the writer's thread alone."""
+    """Lives as long as its log, and is used on the writer's thread alone. `dead`: holders, once somebody asked."""
 
     __slots__ = (
         "_before",
@@ -77,11 +83,13 @@ class Group:
         "_events",
         "_fresh",
         "_heads",
+        "_journal",
         "_now",
         "_receipts",
         "_rows",
         "_sessions",
         "_transaction",
+        "dead",
         "replays",
     )
 
@@ -97,6 +105,8 @@ class Group:
         self._ended: set[ConversationId] = set()
         self._events: list[tuple[object, ...]] = []
         self._fresh: list[tuple[object, ...]] = []
+        self._journal: dict[tuple[ConversationId, str], bytes] = {}
+        self.dead: tuple[str, ...] | None = None
         self.replays = Replays(company)
 
     def enter(self, transaction: Transaction) -> None:
@@ -109,6 +119,7 @@ class Group:
         elif len(self._heads) > KEPT or len(self._sessions) > KEPT:
             self.forget()
         self._receipts.clear()
+        self.dead = None
         self._transaction = transaction
         transaction.hold(self)
         self._load(transaction)
@@ -130,6 +141,7 @@ class Group:
         self._ended.clear()
         self._events.clear()
         self._fresh.clear()
+        self._journal.clear()
 
     def _load(self, transaction: Transaction) -> None:
         conversations: list[ConversationId] = []
@@ -184,6 +196,16 @@ class Group:
         assert self._transaction is not None
         return self._transaction.direct
 
+    def leased(self, head: Head, token: int, holder: str | None) -> None:
+        """A lease was written or given back: the same row, and these of its columns are new."""
+        before = self._heads.get(head.id)
+        if before is not None:
+            self._heads[head.id] = replace(before, head=head, token=token, holder=holder)
+
+    def note_journal(self, conversation: ConversationId, key: str, value: bytes) -> None:
+        """A step of a turn; one of a turn that ends in the same group is never written."""
+        self._journal[conversation, key] = value
+
     def note(self, change: Change[object], receipt: bytes | None, ended: ConversationId | None) -> None:
         """Hold a change back for COMMIT. Raises RecordError for what cannot be stored; then nothing is noted."""
         rows = {head.id: record.write_head(head) for head in change.heads}
@@ -209,6 +231,8 @@ class Group:
         if ended:
             self._ended.add(id)
             holder = None
+            for step in [step for step in self._journal if step[0] == id]:
+                del self._journal[step]
         self._heads[id] = Stored(head, int(head.status is Status.CLOSED), int(changed_at // DAY), due, token, holder)
 
     def _note_receipt(self, key: bytes, receipt: Receipt) -> None:
@@ -235,11 +259,12 @@ class Group:
         if self._fresh:
             columns = "company, key, fingerprint, conversation, accepted_as, status, responder"
             insert_rows(connection, "receipts", columns, self._fresh)
+        if self._journal:
+            columns = "company, conversation, key, value"
+            steps = [(self._company, *step, value) for step, value in self._journal.items()]
+            insert_rows(connection, "journal", columns, steps, " ON CONFLICT DO UPDATE SET value = excluded.value")
         if self._ended:
-            connection.executemany(
-                "DELETE FROM journal WHERE company = ? AND conversation = ?",
-                [(self._company, id) for id in self._ended],
-            )
+            execute_in(connection, _FORGET_JOURNAL, (self._company,), list(self._ended))
         self._clear()
 
     def _write_heads(self, connection: sqlite3.Connection) -> None:

@@ -9,12 +9,11 @@ from typing import TypeVar, cast
 from papaver.protocol.conversation import record
 from papaver.protocol.conversation.change import Change, Keys, Loaded, Slice
 from papaver.protocol.conversation.model import Event
-from papaver.protocol.conversation.state import Lease
 from papaver.protocol.terms import ClientId, ConversationId, SessionId
 from papaver.stores.crash import Step
 from papaver.stores.notify import RegisteredWatch
-from papaver.stores.sqlite.database import Database, snapshot
-from papaver.stores.sqlite.group import DAY, Apply, Group, Stored
+from papaver.stores.sqlite.database import snapshot
+from papaver.stores.sqlite.group import DAY, Apply, lost
 from papaver.stores.sqlite.records import Records
 from papaver.stores.sqlite.sessions import load_session
 from papaver.stores.sqlite.turns import SqliteTurns
@@ -32,10 +31,6 @@ NEAR_RECORDS = 1024
 
 class SqliteLog(SqliteTurns):
     """`ConversationLog` of one Company."""
-
-    def __init__(self, database: Database, company: int) -> None:
-        super().__init__(database, company)
-        self.group = Group(company)
 
     async def apply(self, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
         step: Step | None = None
@@ -79,7 +74,7 @@ class SqliteLog(SqliteTurns):
             receipt=receipt,
             replayed=keys.replay is not None and group.replays.replayed(transaction, keys.replay),
             session=None if keys.session is None else group.session(keys.session),
-            lease_lost=keys.lease is not None and _lost(keys.lease, group.stored(keys.lease.conversation_id)),
+            lease_lost=keys.lease is not None and lost(keys.lease, group.stored(keys.lease.conversation_id)),
         )
 
     async def read(
@@ -152,7 +147,3 @@ class SqliteLog(SqliteTurns):
     def watch(self, conversation: ConversationId) -> RegisteredWatch:
         self._database.start_watching()
         return self._database.registry.watch((self._company, conversation))
-
-
-def _lost(lease: Lease, stored: Stored | None) -> bool:
-    return stored is None or stored.token != lease.token or stored.holder is None

@@ -45,3 +45,11 @@ def select_in(
         count = 1 << (len(some) - 1).bit_length()
         padded = (*values, *some, *(some[-1:] * (count - len(some))))
         yield from connection.execute(_select(query, count), padded)
+
+
+def execute_in(
+    connection: sqlite3.Connection, statement: str, values: tuple[object, ...], among: Sequence[object]
+) -> None:
+    """The same for a statement that returns no rows."""
+    for _ in select_in(connection, statement, values, among):
+        pass

@@ -10,7 +10,8 @@ from papaver.protocol.conversation.state import Lease
 from papaver.protocol.terms import ConversationId, TurnId
 from papaver.stores.notify import RegisteredWatch
 from papaver.stores.sqlite.database import Database
-from papaver.stores.sqlite.writer import Transaction, savepoint
+from papaver.stores.sqlite.group import Group, lost
+from papaver.stores.sqlite.writer import Transaction
 from papaver.stores.turns import begun, continues, given_back
 
 __all__ = ["SqliteTurns", "dead_holders"]
@@ -31,6 +32,8 @@ class SqliteTurns:
     def __init__(self, database: Database, company: int) -> None:
         self._database = database
         self._company = company
+        self._leasing = 0
+        self.group = Group(company)
 
     def watch_turns(self) -> RegisteredWatch:
         self._database.start_watching()
@@ -38,20 +41,26 @@ class SqliteTurns:
 
     async def lease(self, holder: str, turn_id: TurnId, *, now: float, until: float) -> LeasedTurn | None:
         # A look first: several processes are woken by one message, and only one of them has to write.
-        if self._database.readers.near(lambda connection: self._longest_due(connection, now)) is None:
+        if not self._leasing and self._database.readers.near(lambda connection: self._look(connection, now)) is None:
             return None
-        return await self._database.writer.run(
-            lambda transaction: self._lease(transaction, holder, turn_id, now, until), "lease"
-        )
+        self._leasing += 1
+        try:
+            return await self._database.writer.run(
+                lambda transaction: self._lease(transaction, holder, turn_id, now, until), "lease"
+            )
+        finally:
+            self._leasing -= 1
 
-    def _waiting(self, connection: sqlite3.Connection, now: float) -> tuple[str, tuple[object, ...]]:
+    def _look(self, connection: sqlite3.Connection, now: float) -> ConversationId | None:
+        return self._longest_due(connection, now, dead_holders(connection, self._company, self._database))
+
+    def _waiting(self, now: float, dead: tuple[str, ...]) -> tuple[str, tuple[object, ...]]:
         """The condition of a due turn that nobody holds, and its values."""
-        dead = dead_holders(connection, self._company, self._database)
         nobody = f"(holder IS NULL OR until <= ? OR holder IN ({', '.join('?' * len(dead))}))"
         return f"company = ? AND due_since IS NOT NULL AND {nobody}", (self._company, now, *dead)
 
-    def _longest_due(self, connection: sqlite3.Connection, now: float) -> ConversationId | None:
-        waiting, values = self._waiting(connection, now)
+    def _longest_due(self, connection: sqlite3.Connection, now: float, dead: tuple[str, ...]) -> ConversationId | None:
+        waiting, values = self._waiting(now, dead)
         row = connection.execute(
             f"SELECT id FROM conversations WHERE {waiting} ORDER BY due_since LIMIT 1", values
         ).fetchone()
@@ -60,28 +69,33 @@ class SqliteTurns:
     def _lease(
         self, transaction: Transaction, holder: str, turn_id: TurnId, now: float, until: float
     ) -> LeasedTurn | None:
-        connection = transaction.connection
-        conversation = self._longest_due(connection, now)
+        group = self.group
+        group.enter(transaction)
+        connection = transaction.settled()
+        if group.dead is None:
+            group.dead = dead_holders(connection, self._company, self._database)
+        conversation = self._longest_due(connection, now, group.dead)
         if conversation is None:
             return None
-        record, token, earlier, until_seq = connection.execute(
-            "SELECT head, token, turn_id, until_seq FROM conversations WHERE company = ? AND id = ?",
-            (self._company, conversation),
+        stored = group.stored(conversation)
+        assert stored is not None
+        head, token, goes_on = begun(stored.head), stored.token + 1, False
+        of_it = (self._company, conversation)
+        earlier, until_seq = connection.execute(
+            "SELECT turn_id, until_seq FROM conversations WHERE company = ? AND id = ?", of_it
         ).fetchone()
-        head = begun(read_head(record))
-        goes_on = False
         if earlier is not None and continues(head, until_seq):
             goes_on, turn_id = True, TurnId(earlier)
         else:
             until_seq = head.asked_seq
-        with savepoint(connection):
-            connection.execute(
-                "UPDATE conversations SET head = ?, token = ?, turn_id = ?, until_seq = ?, holder = ?, until = ?"
-                " WHERE company = ? AND id = ?",
-                (write_head(head), token + 1, turn_id, until_seq, holder, until, self._company, conversation),
-            )
-            journal = self._journal(connection, conversation, keep=goes_on) if earlier is not None else {}
-        return LeasedTurn(Lease(conversation, turn_id, token + 1, holder, until), head, until_seq, journal)
+        connection.execute(
+            "UPDATE conversations SET head = ?, token = ?, turn_id = ?, until_seq = ?, holder = ?, until = ?"
+            " WHERE company = ? AND id = ?",
+            (write_head(head), token, turn_id, until_seq, holder, until, *of_it),
+        )
+        journal = self._journal(connection, conversation, keep=goes_on) if earlier is not None else {}
+        group.leased(head, token, holder)
+        return LeasedTurn(Lease(conversation, turn_id, token, holder, until), head, until_seq, journal)
 
     def _journal(self, connection: sqlite3.Connection, conversation: ConversationId, *, keep: bool) -> dict[str, bytes]:
         of_it = (self._company, conversation)
@@ -123,13 +137,11 @@ class SqliteTurns:
 
     async def journal(self, lease: Lease, key: str, value: bytes) -> bool:
         def noted(transaction: Transaction) -> bool:
-            if not self._holds(transaction.connection, lease):
-                return False
-            transaction.connection.execute(
-                "INSERT OR REPLACE INTO journal (company, conversation, key, value) VALUES (?, ?, ?, ?)",
-                (self._company, lease.conversation_id, key, value),
-            )
-            return True
+            self.group.enter(transaction)
+            held = not lost(lease, self.group.stored(lease.conversation_id))
+            if held:
+                self.group.note_journal(lease.conversation_id, key, value)
+            return held
 
         return await self._database.writer.run(noted, "journal")
 
@@ -143,7 +155,7 @@ class SqliteTurns:
 
     async def turns_pending(self, now: float) -> tuple[int, float]:
         def query(connection: sqlite3.Connection) -> tuple[int, float]:
-            waiting, values = self._waiting(connection, now)
+            waiting, values = self._waiting(now, dead_holders(connection, self._company, self._database))
             count, oldest = connection.execute(
                 f"SELECT count(*), min(due_since) FROM conversations WHERE {waiting}", values
             ).fetchone()

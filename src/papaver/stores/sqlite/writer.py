@@ -46,7 +46,7 @@ class Transaction:
     `touched`     somebody wrote here by `connection`
     `afterwards`  called when it is over, committed or not, with the file still locked
     `direct`      the connection, for those who know what is held back
-    `broken`      why what was held back could not be written: the group is undone, and done again one by one
+    `broken`      the error of a statement: the group is undone, and done again one by one
     """
 
     __slots__ = ("_held", "afterwards", "broken", "committed", "direct", "operations", "topics", "touched", "version")
@@ -68,6 +68,11 @@ class Transaction:
         for one in self._held:
             one.forget()
         self.touched = True
+        return self.direct
+
+    def settled(self) -> sqlite3.Connection:
+        """As `connection`, for those who tell the holder what they change."""
+        self.write_held()
         return self.direct
 
     def hold(self, held: Held) -> None:
@@ -161,8 +166,8 @@ class Writer:
     async def run(self, operation: Callable[[Transaction], R], step: Step | None = None) -> R:
         """What `operation` returns or raises, once the group commit that it was part of is durable.
 
-        It runs on the writer's thread and must undo what it wrote when it raises (`savepoint`). Raises StoreFailed when
-        the commit fails. A caller that is cancelled undoes nothing.
+        It runs on the writer's thread. One that raises anything but an error of SQLite must have written nothing.
+        Raises StoreFailed when a statement or the commit fails. A caller that is cancelled undoes nothing.
         """
         if self._loop is None:
             raise StoreFailed(f"{self._path} is not open")
@@ -231,7 +236,7 @@ class Writer:
             lock.give_back()
 
     def _group(self, jobs: list[_Job], connection: sqlite3.Connection) -> set[Topic]:
-        """One group commit, or one for each change when rows of it cannot be written; who is to be woken."""
+        """One group commit, or one for each change when a statement of it fails; who is to be woken."""
         transaction = Transaction(connection, [job.operation for job in jobs])
         try:
             self._write(jobs, transaction)
@@ -256,9 +261,8 @@ class Writer:
             try:
                 job.result = job.operation(transaction)
             except sqlite3.Error as fault:
-                if transaction.broken is not None or not connection.in_transaction:
-                    raise  # the whole group is undone
-                job.fault = _failed(fault)
+                transaction.broken = fault
+                raise
             except StopIteration as fault:
                 job.fault = RuntimeError(f"a change raised {fault!r}")  # a future cannot carry this one
             except BaseException as fault:  # noqa: BLE001 - whatever a `decide` raises is its caller's, not the group's
