@@ -179,7 +179,8 @@ async def test_a_user_may_have_several_sessions_at_once() -> None:
         await there.say("In blue.")
         await here.say("By post.")
         assert await replies(there) == ["You said: Sizes", "You said: In blue."]
-        assert [claims(exchange)["sid"] == ended for exchange in signed(both)].count(True) == 3
+        posts = [exchange for exchange in signed(both) if exchange.request.method == "POST"]
+        assert [claims(exchange)["sid"] == ended for exchange in posts].count(True) == 2
         assert one.sid != ended
 
 
