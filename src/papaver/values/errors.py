@@ -23,6 +23,14 @@ class PapaverError(Exception):
         self.detail = detail
         super().__init__(self.description)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """What the error carries is copied as it is, whatever `__init__` of a subclass asks for."""
+        return _without_init, (type(self), self.args), self.__dict__
+
     def __str__(self) -> str:
         rule = f" [{self.rule}]" if self.rule else ""
         return f"{self.code}: {self.description}{rule}" if self.description else f"{self.code}{rule}"
+
+
+def _without_init(kind: type[PapaverError], args: tuple[object, ...]) -> PapaverError:
+    return kind.__new__(kind, *args)

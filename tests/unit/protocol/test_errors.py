@@ -92,7 +92,18 @@ def test_a_plain_error_says_its_code_and_its_rule(kind: type[PapaverError]) -> N
     assert "the private part" not in f"{error} {error!r}"
 
 
-def test_an_error_survives_being_pickled() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.InvalidSession("no", rule="a.b", detail="d"),
+        *(error for error, _, _ in WITH_MORE),
+        DiscoveryFailed("not this", rule="a.b", expected="x", found="y", remedy="z", detail="d"),
+        SignInNeeded("orders carts", rule="a.b"),
+        Refused("invalid_request", Response(400, body=b"{}"), "the Company refused", rule="a.b"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_survives_being_pickled(error: PapaverError) -> None:
     """Test runners and worker pools carry errors between processes; what they carry stays the same."""
-    error = pickle.loads(pickle.dumps(errors.InvalidSession("no", rule="a.b", detail="d")))
-    assert (error.code, error.description, error.rule) == ("invalid_session", "no", "a.b")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), vars(again), str(again), again.code) == (type(error), vars(error), str(error), error.code)

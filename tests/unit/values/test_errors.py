@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 from papaver.values.errors import PapaverError
 
 
 class Odd(PapaverError):
     code = "odd"
     description = "this is odd"
+
+
+class Demanding(PapaverError):
+    code = "demanding"
+
+    def __init__(self, wanted: int, *, rule: str) -> None:
+        self.wanted = wanted
+        super().__init__("too little", rule=rule)
 
 
 def test_an_error_shows_code_sentence_and_rule_but_never_the_detail() -> None:
@@ -27,3 +38,11 @@ def test_an_error_without_a_sentence_shows_its_code() -> None:
     """The root has none."""
     assert str(PapaverError()) == "error"
     assert str(PapaverError(rule="a.b")) == "error [a.b]"
+
+
+def test_an_error_whose_init_asks_for_more_survives_pickle_and_copy() -> None:
+    """A worker pool that cannot carry an error back breaks, and tells of anything but that error."""
+    error = Demanding(3, rule="a.b")
+    error.add_note("seen twice")
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert (type(again), vars(again), again.args, str(again)) == (Demanding, vars(error), error.args, str(error))
