@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from typing import Final
 
 import httpx2
 
+from papaver.adapters.httpx2.body import BodyReader, BoundedBody
 from papaver.adapters.httpx2.session_transport import SIGNED, SignedHop
 from papaver.personal_agent.driver import Ports, no_sender, perform
 from papaver.personal_agent.flows.effects import Send
@@ -16,12 +18,16 @@ from papaver.web.messages import Headers, Request, Response
 
 __all__ = ["SessionAuth", "read_response"]
 
+ERROR_BYTES: Final = 1024 * 1024
+"""The longest body of a refusal. It is read whole before its caller sees it, because a recovery may fit it."""
+
 
 class SessionAuth(httpx2.Auth):
     """Signs every request of a client afresh, those that are sent again included, and mends what can be mended.
 
     An answer that no recovery fits is the caller's, whatever its status. Raises NotADestination before anything is
-    sent to a URL that the Company's document does not name, RateLimited, DiscoveryFailed, ConfigurationError.
+    sent to a URL that the Company's document does not name, RateLimited, DiscoveryFailed, ConfigurationError, and
+    FetchFailed for an error whose body is longer than ERROR_BYTES.
     """
 
     def __init__(self, live: LiveSession, ports: Ports) -> None:
@@ -43,7 +49,10 @@ class SessionAuth(httpx2.Auth):
                 if isinstance(effect, Send):
                     request.extensions[SIGNED] = SignedHop(effect)
                     response = yield request
-                    effect = flow.send(await read_response(response, body=response.status_code >= 400))
+                    refused = response.status_code >= 400
+                    if refused:
+                        _bound(response)
+                    effect = flow.send(await read_response(response, body=refused))
                 else:
                     try:
                         result = await perform(effect, self._ports, no_sender)
@@ -55,6 +64,12 @@ class SessionAuth(httpx2.Auth):
             return
         finally:
             flow.close()
+
+
+def _bound(response: httpx2.Response) -> None:
+    """Whatever transport it came through, its body ends at the limit. The guarded one has decoded it already."""
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = BoundedBody(response.stream, BodyReader("", ERROR_BYTES, str(response.url)))
 
 
 async def read_response(response: httpx2.Response, *, body: bool = True) -> Response:

@@ -15,6 +15,7 @@ from papaver.adapters.httpx2.body import BodyReader, BoundedBody, check_size
 from papaver.adapters.httpx2.network import Network, NetworkSettings, refused
 from papaver.protocol.errors import NotADestination
 from papaver.values.rules import rule
+from papaver.web import sse
 from papaver.web.urls import UrlError, check_https
 
 __all__ = ["ACCEPT_ENCODING", "MAX_BYTES", "USER_AGENT", "GuardedTransport", "MayReceive", "open_client"]
@@ -26,7 +27,8 @@ USER_AGENT: Final = f"papaver/{papaver.__version__}"
 ACCEPT_ENCODING: Final = "gzip"
 
 MAX_BYTES: Final = 10 * 1024 * 1024
-"""The longest response, after decompression, that a client reads unless told otherwise. Event streams have no end."""
+"""The longest response, after decompression, that a client reads unless told otherwise. Only an event stream, that is
+a 200 of this media type which was asked for, has no end."""
 
 LIMIT: Final = "papaver.max_bytes"
 """The request extension that replaces the transport's own limit."""
@@ -85,15 +87,17 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         response = await super().handle_async_request(request)
         note_response(line, response.status_code, response.headers.items())
         try:
-            return _bounded(response, url, self._limit(request))
+            return _bounded(response, url, self._limit(request, response))
         except BaseException:
             await response.aclose()
             raise
 
-    def _limit(self, request: httpx2.Request) -> int | None:
-        if "text/event-stream" in request.headers.get("accept", ""):
-            return None
-        return request.extensions.get(LIMIT, self._max_bytes)
+    def _limit(self, request: httpx2.Request, response: httpx2.Response) -> int | None:
+        """What the caller set for this request; else none for an event stream, and the transport's for all the rest."""
+        if LIMIT in request.extensions:
+            limit: int | None = request.extensions[LIMIT]
+            return limit
+        return None if _is_event_stream(request, response) else self._max_bytes
 
 
 def open_client(
@@ -116,6 +120,15 @@ def open_client(
         trust_env=False,
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         headers={"User-Agent": USER_AGENT, "Accept-Encoding": ACCEPT_ENCODING},
+    )
+
+
+def _is_event_stream(request: httpx2.Request, response: httpx2.Response) -> bool:
+    """Whether the answer is a stream of events that was asked for. To accept one says nothing of what comes: a client
+    of MCP accepts both kinds of answer each time."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return (
+        response.status_code == 200 and kind == sse.MEDIA_TYPE and sse.MEDIA_TYPE in request.headers.get("accept", "")
     )
 
 
