@@ -12,6 +12,7 @@ from papaver.company.settings import CompanyLimits
 from papaver.personal_agent.settings import AgentLimits
 from papaver.ports.system import FetchPolicy
 from papaver.protocol import delegation
+from papaver.protocol.conversation.content import MAX_CONTEXT_FIELDS
 from papaver.values import strict_json
 
 __all__ = ["PAGE", "page"]
@@ -56,6 +57,7 @@ def page() -> str:
         iter(
             [
                 ("depth of JSON", _number(strict_json.MAX_DEPTH)),
+                ("fields of a conversation's merged context", _number(MAX_CONTEXT_FIELDS)),
                 ("a delegation accepted for", _number(delegation.LIFETIME)),
                 ("a delegation's `iat` ahead of our clock", _number(delegation.DelegationProfile("").skew)),
                 ("a delegation used after its `exp`", _number(delegation.LEEWAY)),

@@ -101,13 +101,14 @@ class Conversations:
             session.client_id, session.user_id, session.account_id, opened.row, opened.replay if posts else None
         )
         cursor = wanted.cursor if wanted.wait is not None else None
+        context_bytes = self._limits.context_bytes
         command: RequestCommand
         match said:
             case StartBody(message=message):
                 fresh = ConversationId("cnv_" + self._ids.token())
-                command = Start(caller, fresh, message, said.parent, said.user_requested, cursor)
+                command = Start(caller, fresh, message, said.parent, said.user_requested, cursor, context_bytes)
             case Message():
-                command = Say(caller, _named(route), said, cursor)
+                command = Say(caller, _named(route), said, cursor, context_bytes)
             case None if route.kind is RouteKind.HAND_OFF:
                 command = HandOff(caller, _named(route))
             case None if route.kind is RouteKind.CLOSE:

@@ -21,6 +21,9 @@ class CompanyLimits:
     header_bytes: int = _limit(8 * 1024, "Session header, above: `invalid_session`", low=1024, high=64 * 1024)
     body_bytes: int = _limit(256 * 1024, "request body, above: 413; a reply of the handler", low=1024, high=256 * 1024)
     text_bytes: int = _limit(64 * 1024, "message text, above: 413", low=1, high=64 * 1024)
+    context_bytes: int = _limit(
+        16 * 1024, "a conversation's merged context, above: the message gets 413", low=256, high=64 * 1024
+    )
     delegations: int = _limit(10_000, "verified delegations cached, in all", low=1)
     delegations_per_client: int = _limit(1_000, "verified delegations cached, per client", low=1)
     wait_cap: int = _limit(25, "longest `wait`, in seconds; a larger one is held only as long", low=0, high=300)

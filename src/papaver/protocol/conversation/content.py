@@ -16,9 +16,12 @@ from papaver.values.rules import rule
 from papaver.values.strict_json import JsonError
 
 __all__ = [
+    "MAX_CONTEXT_BYTES",
+    "MAX_CONTEXT_FIELDS",
     "MAX_TEXT_BYTES",
     "as_company_message",
     "check_content",
+    "check_context_size",
     "check_id",
     "check_text_size",
     "fingerprint",
@@ -29,6 +32,10 @@ __all__ = [
 
 MAX_TEXT_BYTES: Final = 65_536
 """The longest `text`, in octets of UTF-8."""
+MAX_CONTEXT_BYTES: Final = 16_384
+"""The largest merged context of a conversation, in octets of canonical JSON."""
+MAX_CONTEXT_FIELDS: Final = 100
+"""The most fields that it has."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
 # The shapes of RFC 5646 and of IANA zone names, loosely: a fact that is surely no locale or zone is not applied.
@@ -101,6 +108,19 @@ def merged_context(before: Context, said: Context | None) -> Context:
         elif _applies(name, value):
             merged[name] = value
     return merged
+
+
+@rule("message.context-size")
+def check_context_size(merged: Context, limit: int = MAX_CONTEXT_BYTES) -> None:
+    """The context of a conversation cannot grow with every message: its head is read and written whole each time.
+
+    Raises PayloadTooLarge for more than `limit` octets or MAX_CONTEXT_FIELDS fields.
+    """
+    if len(merged) > MAX_CONTEXT_FIELDS or len(strict_json.canonical(merged)) > limit:
+        raise PayloadTooLarge(
+            f"the context of a conversation has at most {MAX_CONTEXT_FIELDS} fields and {limit} octets in all",
+            rule="message.context-size",
+        )
 
 
 def as_company_message(message: Message) -> Message:

@@ -130,7 +130,7 @@ def _start(command: Start, loaded: Loaded, now: datetime, events: EventIds) -> C
         status=Status.WORKING if needs_answer(message) else Status.IDLE,
     )
     draft = Draft(head, now, events)
-    draft.hear(message)
+    draft.hear(message, command.context_bytes)
     return _accept(draft, head, _STARTED, mark)
 
 
@@ -162,7 +162,7 @@ def _say(command: Say, head: Head, receipt: Receipt | None, draft: Draft, events
     check_not_closed(head)
     check_no_open_direct(head)
     draft.bind(command.caller.account_id)
-    draft.hear(command.message)
+    draft.hear(command.message, command.context_bytes)
     if needs_answer(command.message) and draft.status is Status.IDLE and draft.responder is Responder.AGENT:
         draft.turn_to(Status.WORKING)
     return _accept(draft, head, _ACCEPTED, mark)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from papaver.protocol.conversation.change import Change
-from papaver.protocol.conversation.content import merged_context, needs_answer
+from papaver.protocol.conversation.content import MAX_CONTEXT_BYTES, check_context_size, merged_context, needs_answer
 from papaver.protocol.conversation.model import (
     Event,
     Message,
@@ -76,10 +76,12 @@ class Draft:
         """The conversation uses this account from now on, when there is one (8.2)."""
         self._account = self._account or account
 
-    def hear(self, message: Message) -> None:
-        """Record a message of the User's side, with its context (8.4)."""
+    def hear(self, message: Message, context_bytes: int = MAX_CONTEXT_BYTES) -> None:
+        """Record a message of the User's side, with its context (8.4). Raises PayloadTooLarge when that is too much."""
+        if message.context:
+            self._context = merged_context(self._context, message.context)
+            check_context_size(self._context, context_bytes)
         self._add(MessageAdded(self._next_id(), self._at, message))
-        self._context = merged_context(self._context, message.context)
         if needs_answer(message):
             self._asked = self._seq
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from papaver.protocol.conversation.change import Keys, ReplayKey, SessionRow
+from papaver.protocol.conversation.content import MAX_CONTEXT_BYTES
 from papaver.protocol.conversation.model import Message, Responder, Status
 from papaver.protocol.conversation.state import Lease
 from papaver.protocol.terms import AccountId, ClientId, ConversationId, EventId, UserId
@@ -57,7 +58,10 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A new conversation (8.3). `conversation_id` is fresh. `cursor` only when the request has `wait` (readings 22)."""
+    """A new conversation (8.3). `conversation_id` is fresh. `cursor` only when the request has `wait` (readings 22).
+
+    `context_bytes`: what the merged context may have.
+    """
 
     caller: Caller
     conversation_id: ConversationId
@@ -65,16 +69,18 @@ class Start:
     parent: ConversationId | None = None
     user_requested: EventId | None = None
     cursor: EventId | None = None
+    context_bytes: int = MAX_CONTEXT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Another message (8.3). `cursor` only when the request has `wait` (readings 22)."""
+    """Another message (8.3). `cursor` only when the request has `wait` (readings 22). `context_bytes` as in Start."""
 
     caller: Caller
     conversation_id: ConversationId
     message: Message
     cursor: EventId | None = None
+    context_bytes: int = MAX_CONTEXT_BYTES
 
 
 @dataclass(frozen=True, slots=True)

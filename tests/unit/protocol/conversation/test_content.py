@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from papaver.protocol.conversation.content import (
+    MAX_CONTEXT_BYTES,
+    MAX_CONTEXT_FIELDS,
     MAX_TEXT_BYTES,
     as_company_message,
     check_content,
+    check_context_size,
     check_id,
     check_text_size,
     fingerprint,
@@ -185,6 +188,22 @@ def test_merging_never_keeps_a_null(before: Mapping[str, object], said_now: Mapp
     once = merged_context(merged_context({}, before), said_now)
     assert None not in once.values()
     assert merged_context(once, said_now) == once
+
+
+@pytest.mark.requirement("papaver-25")
+def test_a_merged_context_has_a_largest_size() -> None:
+    """In octets of canonical JSON, and in fields; both at the limit are taken."""
+    check_context_size({str(n): n for n in range(MAX_CONTEXT_FIELDS)})
+    check_context_size({"é": "x" * (MAX_CONTEXT_BYTES - 9)})
+    check_context_size({"a": 1}, 7)
+    for context, limit in (
+        ({str(n): n for n in range(MAX_CONTEXT_FIELDS + 1)}, MAX_CONTEXT_BYTES),
+        ({"é": "x" * (MAX_CONTEXT_BYTES - 8)}, MAX_CONTEXT_BYTES),
+        ({"a": 1}, 6),
+    ):
+        with pytest.raises(PayloadTooLarge) as refused:
+            check_context_size(context, limit)
+        assert refused.value.rule == "message.context-size"
 
 
 @pytest.mark.requirement("8.4-19", "8.4-20", "8.7-15")
