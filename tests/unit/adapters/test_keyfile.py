@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import stat
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -149,7 +150,7 @@ def test_no_key_is_shown(tmp_path: Path) -> None:
 def test_processes_that_start_at_once_make_one_key(tmp_path: Path) -> None:
     """The lock lets one of them write and the others read."""
     path = str(tmp_path / "keys.json")
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
+    with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("spawn")) as pool:
         assert len(set(pool.map(first_kid, [path] * 8))) == 1
 
 
