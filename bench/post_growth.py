@@ -67,8 +67,17 @@ def main() -> None:
         )
 
 
-def compare(server: Server, long: list[str], short: list[str], request: Callable[[str], bytes]) -> tuple[float, float]:
-    """How many times as long a request takes at the long conversations; the short ones' seconds."""
+def compare(
+    server: Server,
+    long: list[str],
+    short: list[str],
+    request: Callable[[str], bytes],
+    cursors: dict[str, str] | None = None,
+) -> tuple[float, float]:
+    """How many times as long a request takes at the long conversations; the short ones' seconds.
+
+    With `cursors` each answer has to be a page with a reply, and they are moved on.
+    """
 
     def arm(conversations: list[str]) -> Callable[[], float]:
         def measure() -> float:

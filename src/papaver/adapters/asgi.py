@@ -106,7 +106,7 @@ class _Body:
 
 async def send_response(response: Response, send: Send, *, head: bool = False) -> None:
     """`head`: the body is left out, its length is not (RFC 9110 9.3.2)."""
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+    headers = [*response.headers.octets()]
     if response.status not in (204, 304):
         headers.append((b"content-length", str(len(response.body)).encode("ascii")))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})

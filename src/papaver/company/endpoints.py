@@ -57,6 +57,7 @@ class Endpoints:
         self._sessions, self._conversations = sessions, conversations
         self._refusals, self._dialects, self._limits = refusals, dialects, limits
         self._preferred = dialects[offer.versions[0]]
+        self._usual = (str(offer.versions[0]),)
         self._retiring = offer.retiring()
 
     async def conversation(self, incoming: Incoming, suffix: str) -> Response:
@@ -113,7 +114,9 @@ class Endpoints:
         """Readings 5: the header is there, once; then the version; nothing is handled under another one."""
         headers = attempt.incoming.headers
         check_header_once(headers.all(self._preferred.session.header))
-        attempt.dialect = dialect = self._dialects[negotiate(headers.all(VERSION_HEADER), self._dialects)]
+        values = headers.all(VERSION_HEADER)
+        dialect = self._preferred if values == self._usual else self._dialects[negotiate(values, self._dialects)]
+        attempt.dialect = dialect
         return dialect
 
     async def _prove(self, dialect: Dialect, attempt: Attempt, method: str, url: str) -> BoundSession:

@@ -15,24 +15,33 @@ class Headers:
     Values are `str`, decoded as latin-1. Build from pairs or a mapping.
     """
 
-    __slots__ = ("_items",)
+    __slots__ = ("_index", "_items", "_octets")
 
     def __init__(self, items: Iterable[tuple[str, str]] | Mapping[str, str] = ()) -> None:
         pairs = cast("Mapping[str, str]", items).items() if isinstance(items, Mapping) else items
-        self._items: tuple[tuple[str, str], ...] = tuple((name.lower(), value) for name, value in pairs)
+        self._items: tuple[tuple[str, str], ...] = tuple([(name.lower(), value) for name, value in pairs])
+        self._index: dict[str, tuple[str, ...]] | None = None
+        self._octets: tuple[tuple[bytes, bytes], ...] | None = None
 
     def first(self, name: str) -> str | None:
         """The first field of this name, or None."""
-        wanted = name.lower()
-        for key, value in self._items:
-            if key == wanted:
-                return value
-        return None
+        found = self.all(name)
+        return found[0] if found else None
 
     def all(self, name: str) -> tuple[str, ...]:
         """Every field of this name, in order."""
-        wanted = name.lower()
-        return tuple(value for key, value in self._items if key == wanted)
+        index = self._index
+        if index is None:
+            index = self._index = {}
+            for key, value in self._items:
+                index[key] = (*index[key], value) if key in index else (value,)
+        return index.get(name) or index.get(name.lower(), ())
+
+    def octets(self) -> tuple[tuple[bytes, bytes], ...]:
+        """The fields as they are sent. Raises UnicodeEncodeError for what latin-1 cannot say."""
+        if self._octets is None:
+            self._octets = tuple([(name.encode("latin-1"), value.encode("latin-1")) for name, value in self._items])
+        return self._octets
 
     def with_(self, *pairs: tuple[str, str]) -> Headers:
         """A copy with these fields in place of any of the same name."""

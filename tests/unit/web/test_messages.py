@@ -53,3 +53,12 @@ def test_messages_are_frozen_with_empty_defaults(name: str) -> None:
     assert (len(request.headers), request.body, Response(204).url) == (0, b"", "")
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(request, name, "POST")
+
+
+def test_headers_are_sent_as_latin_1() -> None:
+    """Once made, the octets are kept."""
+    headers = Headers([("Content-Type", "text/plain"), ("X-Name", "é")])
+    assert headers.octets() == ((b"content-type", b"text/plain"), (b"x-name", b"\xe9"))
+    assert headers.octets() is headers.octets()
+    with pytest.raises(UnicodeEncodeError):
+        Headers([("x", "€")]).octets()

@@ -83,17 +83,11 @@ def fingerprint(
     It covers the members that section 8.4 knows and the User's side may send, and where the message goes: `target`, or
     None for a start with its `parent` conversation and the `user_requested` event that it `accepts`.
     """
-    known = (
-        message.id,
-        message.author.type,
-        message.text,
-        message.data,
-        message.context,
-        message.extensions,
-        target,
-        parent,
-        accepts,
-    )
+    data, context, extensions = message.data, message.context, message.extensions
+    if data is None and context is None and extensions is None:
+        texts = (message.id, message.author.type, message.text, None, None, None, target, parent, accepts)
+        return hashlib.sha256(strict_json.canonical_texts(texts)).hexdigest()
+    known = (message.id, message.author.type, message.text, data, context, extensions, target, parent, accepts)
     return hashlib.sha256(strict_json.canonical(known)).hexdigest()
 
 

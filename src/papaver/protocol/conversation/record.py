@@ -49,7 +49,7 @@ class _Row(msgspec.Struct, omit_defaults=True, tag_field="t"):
 
 
 class _Author(msgspec.Struct, frozen=True, omit_defaults=True):
-    type: str
+    type: AuthorType
     id: str | None = None
     name: str | None = None
     image: str | None = None
@@ -62,7 +62,7 @@ class _Message(_Row, tag="message"):
     event: str
     at: int
     id: str
-    role: str
+    role: Role
     author: _Author
     text: str | None = None
     data: Mapping[str, object] | None = None
@@ -74,8 +74,8 @@ class _Message(_Row, tag="message"):
 class _State(_Row, tag="state"):
     event: str
     at: int
-    status: str
-    responder: str
+    status: Status
+    responder: Responder
 
 
 class _Authorization(_Row, tag="authorization"):
@@ -111,8 +111,8 @@ class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
     user: str
     created_at: int
     changed_at: int
-    status: str
-    responder: str
+    status: Status
+    responder: Responder
     account: str | None = None
     context: Mapping[str, object] | None = None
     last_seq: int = 0
@@ -153,8 +153,8 @@ def write_head(head: Head) -> bytes:
             user=head.user_id,
             created_at=_micros(head.created_at),
             changed_at=_micros(head.changed_at),
-            status=head.status.value,
-            responder=head.responder.value,
+            status=head.status,
+            responder=head.responder,
             account=head.account_id,
             context=head.context or None,
             last_seq=head.last_seq,
@@ -180,8 +180,8 @@ def read_head(record: bytes) -> Head:
             created_at=_time(row.created_at),
             changed_at=_time(row.changed_at),
             account_id=None if row.account is None else AccountId(row.account),
-            status=Status(row.status),
-            responder=Responder(row.responder),
+            status=row.status,
+            responder=row.responder,
             context=row.context or {},
             last_seq=row.last_seq,
             first_seq=row.first_seq,
@@ -220,8 +220,8 @@ def _event_row(event: Event) -> _Any:
                 event=event.id,
                 at=at,
                 id=message.id,
-                role=message.role.value,
-                author=_Author(author.type.value, author.id, author.name, author.image, author.extra or None),
+                role=message.role,
+                author=_Author(author.type, author.id, author.name, author.image, author.extra or None),
                 text=message.text,
                 data=message.data,
                 context=message.context,
@@ -229,7 +229,7 @@ def _event_row(event: Event) -> _Any:
                 extra=message.extra or None,
             )
         case StateChanged():
-            return _State(event.id, at, event.status.value, event.responder.value)
+            return _State(event.id, at, event.status, event.responder)
         case AuthorizationNeeded():
             return _Authorization(event.id, at, event.scope, event.error)
         case UserRequested():
@@ -246,7 +246,7 @@ def _read_event(row: _Any) -> Event:
         case _Message():
             return MessageAdded(event_id, at, _read_message(row))
         case _State():
-            return StateChanged(event_id, at, Status(row.status), Responder(row.responder))
+            return StateChanged(event_id, at, row.status, row.responder)
         case _Authorization():
             return AuthorizationNeeded(event_id, at, row.scope, row.error)
         case _UserRequested():
@@ -261,8 +261,8 @@ def _read_message(row: _Message) -> Message:
     author = row.author
     return Message(
         id=MessageId(row.id),
-        author=Author(AuthorType(author.type), author.id, author.name, author.image, author.extra or {}),
-        role=Role(row.role),
+        author=Author(author.type, author.id, author.name, author.image, author.extra or {}),
+        role=row.role,
         text=row.text,
         data=row.data,
         context=row.context,

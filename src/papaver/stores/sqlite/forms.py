@@ -17,7 +17,7 @@ SessionColumns = tuple[str, str, str, str, str | None, float, float | None]
 
 def digest(*parts: str) -> bytes:
     """16 bytes that stand for these strings; some 2**64 rows before two of them may meet."""
-    framed = "".join(f"{len(part)}:{part}" for part in parts)
+    framed = "".join([f"{len(part)}:{part}" for part in parts])
     return blake2b(framed.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

@@ -44,6 +44,7 @@ from papaver.versions.v0_4.conversation_wire import (
     WireState,
     shape,
 )
+from papaver.versions.v0_4.plain import read_plain
 from papaver.web.messages import Headers, Request, Response
 
 __all__ = [
@@ -159,7 +160,8 @@ class Conversations:
 
     def read_say(self, request: Request) -> Message:
         check_content_type(request)
-        return read_said(_request_shape(WireSay, _read_object(request.body)).message)
+        plain = read_plain(request.body) if len(request.body) <= MAX_BODY_BYTES else None
+        return plain or read_said(_request_shape(WireSay, _read_object(request.body)).message)
 
     def read_nothing(self, request: Request) -> None:
         if request.body.strip():
@@ -170,8 +172,8 @@ class Conversations:
             status_code,
             {
                 "conversation_id": accepted.conversation_id,
-                "status": accepted.status.value,
-                "responder": accepted.responder.value,
+                "status": accepted.status,
+                "responder": accepted.responder,
             },
         )
 
