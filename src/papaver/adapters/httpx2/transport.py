@@ -127,9 +127,8 @@ def _is_event_stream(request: httpx2.Request, response: httpx2.Response) -> bool
     """Whether the answer is a stream of events that was asked for. To accept one says nothing of what comes: a client
     of MCP accepts both kinds of answer each time."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return (
-        response.status_code == 200 and kind == sse.MEDIA_TYPE and sse.MEDIA_TYPE in request.headers.get("accept", "")
-    )
+    asked = sse.MEDIA_TYPE in request.headers.get("accept", "")
+    return asked and response.status_code == 200 and kind == sse.MEDIA_TYPE
 
 
 def _bounded(response: httpx2.Response, url: str, limit: int | None) -> httpx2.Response:
