@@ -42,3 +42,16 @@ async def test_a_company_may_take_less_context() -> None:
         conversation = (await bench.start()).json["conversation_id"]
         assert (await tell(bench, conversation, context={"a": "x" * 248})).status == 202
         assert (await tell(bench, conversation, context={"a": "x" * 249})).status == 413
+
+
+async def test_a_refused_message_leaves_nothing_but_its_session() -> None:
+    """No event, no receipt, no replay key: its JWT and its id are as good as new."""
+    async with company_bench(turns=False, context_bytes=256) as bench:
+        conversation = (await bench.start()).json["conversation_id"]
+        url, large = f"/{conversation}/messages", bench.message(context={"a": "x" * 256})
+        refused = [await bench.send("POST", url, {"message": large}, jti="jti_1") for _ in range(2)]
+        assert [(answer.status, answer.error) for answer in refused] == [(413, "invalid_request")] * 2
+        small = {"message": {**large, "context": {"a": "x"}}}
+        taken = [await bench.send("POST", url, small, jti="jti_1") for _ in range(2)]
+        assert [(answer.status, answer.error) for answer in taken] == [(202, None), (400, "invalid_session")]
+        assert len((await bench.read(conversation)).json["events"]) == 2

@@ -97,8 +97,9 @@ class ConversationLog(Protocol):
     async def apply(self, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
         """Load what `keys` names, run the pure `decide`, write its Change: one transaction, durable on return.
 
-        What `decide` raises is raised here, and nothing is written but the replay key. `decide` may run on another
-        thread and must not block. Two changes of one head never interleave.
+        `keys.replay` is recorded with every Change, even one that changes nothing else. What `decide` raises is raised
+        here, and nothing is written. `decide` may run on another thread and must not block. Two changes of one head
+        never interleave.
         """
         ...
 

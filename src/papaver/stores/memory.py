@@ -113,6 +113,8 @@ class _Log:
             self._rows[conversation].events.append(event)
         if change.receipt is not None and keys.receipt is not None:
             self._receipts[keys.receipt] = change.receipt
+        if keys.replay is not None and not loaded.replayed:
+            self._replays[keys.replay.client_id, keys.replay.jti] = keys.replay.until
         if change.ended and lease is not None:
             row = self._rows[lease.conversation_id]
             row.forget_turn()
@@ -123,11 +125,6 @@ class _Log:
         return change.result
 
     def _load(self, keys: Keys) -> Loaded:
-        replayed = False
-        if keys.replay is not None:
-            key = (keys.replay.client_id, keys.replay.jti)
-            replayed = key in self._replays
-            self._replays.setdefault(key, keys.replay.until)
         receipt = self._receipts.get(keys.receipt) if keys.receipt is not None else None
         conversation = keys.conversation
         if conversation is None and receipt is not None:
@@ -138,7 +135,7 @@ class _Log:
             head=row.head if row is not None else None,
             parent=parent.head if parent is not None else None,
             receipt=receipt,
-            replayed=replayed,
+            replayed=keys.replay is not None and (keys.replay.client_id, keys.replay.jti) in self._replays,
             session=self._sessions.rows.get(keys.session) if keys.session is not None else None,
             lease_lost=keys.lease is not None and self._held(keys.lease) is None,
         )

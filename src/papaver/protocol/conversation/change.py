@@ -48,7 +48,7 @@ class Keys:
     `parent`         loaded as a second head (8.10)
     `receipt`        (client_id, user_id, message_id): the receipt to look up. When `conversation` is None and there is
                      one, the head of the receipt's conversation is loaded as `Loaded.head`: the owner is checked (8.2)
-    `replay`         inserted; when it is there already, Loaded.replayed is True
+    `replay`         looked up, and inserted with a change that is written
     `session`        (client_id, sid): its row is loaded too, so that a Session ended meanwhile is noticed
     `lease`          the change comes from a turn: refused (Loaded.lease_lost) unless this lease is still the newest
     """

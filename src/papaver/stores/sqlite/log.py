@@ -13,6 +13,7 @@ from papaver.protocol.terms import ClientId, ConversationId, SessionId
 from papaver.stores.crash import Step
 from papaver.stores.notify import RegisteredWatch
 from papaver.stores.sqlite.database import snapshot
+from papaver.stores.sqlite.forms import digest
 from papaver.stores.sqlite.group import DAY, Apply, lost
 from papaver.stores.sqlite.records import Records
 from papaver.stores.sqlite.sessions import load_session
@@ -44,12 +45,15 @@ class SqliteLog(SqliteTurns):
         """On the writer's thread: decide, and hold back what is to be written."""
         group, keys = self.group, apply.keys
         group.enter(transaction)
-        # What `decide` raises leaves the replay key and nothing else: nothing else is noted before it.
-        loaded = self._load(transaction, apply)
+        replay = None if keys.replay is None else digest(keys.replay.client_id, keys.replay.jti)
+        # What `decide` raises leaves nothing: nothing is noted before it.
+        loaded = self._load(transaction, apply, replay)
         change = apply.decide(loaded)
         check_change(change, keys, loaded, self._last_seq)
         if change.heads or change.receipt is not None or change.ended:
             group.note(change, apply.receipt, keys.lease.conversation_id if change.ended and keys.lease else None)
+        if keys.replay is not None and replay is not None and not loaded.replayed:
+            group.replays.note(replay, keys.replay.until)
         for head in change.heads:
             transaction.topics.add((self._company, head.id))
         if makes_due(change, keys.lease):
@@ -60,7 +64,7 @@ class SqliteLog(SqliteTurns):
         stored = self.group.known(conversation)
         return None if stored is None else stored.head.last_seq
 
-    def _load(self, transaction: Transaction, apply: Apply) -> Loaded:
+    def _load(self, transaction: Transaction, apply: Apply, replay: bytes | None) -> Loaded:
         group, keys = self.group, apply.keys
         conversation = keys.conversation
         receipt = None if apply.receipt is None else group.receipt(apply.receipt)
@@ -72,7 +76,7 @@ class SqliteLog(SqliteTurns):
             head=None if stored is None else stored.head,
             parent=None if parent is None else parent.head,
             receipt=receipt,
-            replayed=keys.replay is not None and group.replays.replayed(transaction, keys.replay),
+            replayed=replay is not None and group.replays.known(transaction, replay),
             session=None if keys.session is None else group.session(keys.session),
             lease_lost=keys.lease is not None and lost(keys.lease, group.stored(keys.lease.conversation_id)),
         )

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 
-from papaver.protocol.conversation.change import ReplayKey
-from papaver.stores.sqlite.forms import digest
 from papaver.stores.sqlite.rows import insert_rows
 from papaver.stores.sqlite.writer import Transaction
 
@@ -31,18 +29,18 @@ class Replays:
         self._since_pruned = 0
         self._transaction: Transaction | None = None
 
-    def replayed(self, transaction: Transaction, replay: ReplayKey) -> bool:
-        """Whether this key was there already; otherwise it is from now on."""
+    def known(self, transaction: Transaction, key: bytes) -> bool:
+        """Whether this digest of (client, jti) was noted before, by whatever process."""
         if transaction is not self._transaction:
             self._read_on(transaction)
-        key = digest(replay.client_id, replay.jti)
-        if key in self._known:
-            return True
+        return key in self._known
+
+    def note(self, key: bytes, until: float) -> None:
+        """From now on it is known. For one that was asked about in this transaction and is not."""
         self._newest += 1
-        self._fresh.append((self._company, self._newest, key, replay.until))
-        self._known[key] = replay.until
+        self._fresh.append((self._company, self._newest, key, until))
+        self._known[key] = until
         self._since_pruned += 1
-        return False
 
     def write(self, connection: sqlite3.Connection, now: float) -> None:
         """Before COMMIT: what came since the last time. Now and then forgets what is over at `now`."""

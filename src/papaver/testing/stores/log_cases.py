@@ -105,12 +105,14 @@ async def c12_the_same_message_id_of_another_user_is_another_receipt(make: Store
             assert (await own.log.apply(Keys(receipt=key), _look)).receipt is None
 
 
-async def a_refused_change_leaves_nothing_but_its_replay_key(make: StoreMaker) -> None:
+async def a_refused_change_leaves_nothing(make: StoreMaker) -> None:
     async with tables(make) as own:
         replay = ReplayKey(CLIENT, "jti_1", NOW + 60)
         assert await code_of(own.log.apply(Keys(A, replay=replay), _refuse)) == "conversation_closed"
         assert await own.log.read(A, 0, 1) is None
-        assert (await own.log.apply(Keys(replay=replay), _look)).replayed
+    async with tables(make) as own:
+        seen = [(await own.log.apply(Keys(replay=replay), _look)).replayed for _ in range(2)]
+        assert seen == [False, True], "its replay key is free until a change is made with it"
 
 
 async def a_refusal_does_not_undo_its_neighbours(make: StoreMaker) -> None:
@@ -300,7 +302,7 @@ LOG_CASES = (
     two_starts_with_one_message_id_make_one_conversation,
     a_receipt_brings_its_head_with_it,
     c12_the_same_message_id_of_another_user_is_another_receipt,
-    a_refused_change_leaves_nothing_but_its_replay_key,
+    a_refused_change_leaves_nothing,
     a_refusal_does_not_undo_its_neighbours,
     a_replay_key_belongs_to_its_client,
     one_replay_key_used_at_once_is_new_once,
