@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, Never, cast
 
 from papaver.values.errors import PapaverError
 
-__all__ = ["JsonError", "canonical", "canonical_texts", "dumps", "loads", "loads_object"]
+__all__ = ["JsonError", "canonical", "dumps", "loads", "loads_object"]
 
 MAX_BYTES: Final = 262_144
 MAX_DEPTH: Final = 32
@@ -63,8 +63,6 @@ _ENCODE_SORTED: Final = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
 ).encode
 
-_QUOTE: Final[Callable[[str], str]] = json.encoder.encode_basestring
-
 _ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
 
@@ -111,14 +109,6 @@ def canonical(value: object) -> bytes:
     stores, not RFC 8785. Raises `JsonError` for what JSON cannot say.
     """
     return _write(_ENCODE_SORTED, value)
-
-
-def canonical_texts(texts: Sequence[str | None]) -> bytes:
-    """`canonical` of an array that holds strings and None alone, without the price of an encoder that knows more."""
-    try:
-        return f"[{','.join(['null' if text is None else _QUOTE(text) for text in texts])}]".encode()
-    except UnicodeEncodeError as error:
-        raise JsonError("the value cannot be written as JSON", detail=str(error)) from None
 
 
 def _text(data: bytes | str, max_bytes: int) -> str:

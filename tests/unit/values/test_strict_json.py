@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from papaver.values.strict_json import JsonError, canonical, canonical_texts, dumps, loads, loads_object
+from papaver.values.strict_json import JsonError, canonical, dumps, loads, loads_object
 
 VALUES = st.recursive(
     st.none()
@@ -163,15 +163,3 @@ def test_what_json_cannot_say_is_refused(value: object) -> None:
     """A number that is not finite, half a character, an object of our own, a circle, keys of two kinds."""
     with pytest.raises(JsonError, match="cannot be written"):
         canonical(value)
-
-
-@pytest.mark.parametrize("texts", [(), (None,), ("", None, "a"), ('"\\/\b\n\x1f\x7f', "\u2028é€", "\U0001f335")])
-def test_texts_alone_have_the_same_canonical_form(texts: tuple[str | None, ...]) -> None:
-    """The short way and the long way make one fingerprint."""
-    assert canonical_texts(texts) == canonical(texts)
-
-
-def test_half_a_character_has_no_canonical_form() -> None:
-    """Either way."""
-    with pytest.raises(JsonError):
-        canonical_texts(["\ud800"])
