@@ -103,9 +103,55 @@ def test_trace_shows_requests_without_their_secrets(folder: Path) -> None:
     assert "eyJ" not in shown
 
 
+def _strangers(address: str, count: int = 6) -> list[int]:
+    """The statuses of unverified requests that all say to come from elsewhere."""
+    statuses = list[int]()
+    for number in range(count):
+        request = urllib.request.Request(
+            f"http://{address}/poppy/conversations/cnv_1/events",
+            headers={"Host": "shop.example", "X-Forwarded-For": f"203.0.113.9, 198.51.100.{number}"},
+        )
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(request, timeout=10)
+        statuses.append(caught.value.code)
+        caught.value.close()
+    return statuses
+
+
+LIMITED = TOML + "[limits]\nrequests_per_address = 3\n"
+
+
+@pytest.mark.parametrize("server", ["", '[server]\ntrusted_proxies = ["10.0.0.0/8"]\n'])
+def test_x_forwarded_for_of_who_is_no_trusted_proxy_evades_no_limit(folder: Path, server: str) -> None:
+    """Whoever connects counts, over loopback too: a stranger writes whatever they like into the field."""
+    (folder / "papaver.toml").write_text(LIMITED + server)
+    errors = folder / "errors"
+    with started([*SERVE, "--json", "--port", 0], cwd=folder, errors=errors) as company:
+        assert _strangers(company.said()["listening"]) == [400] * 3 + [429] * 3
+    assert ("no proxy is trusted" in errors.read_text()) is not bool(server)
+
+
+@pytest.mark.parametrize(
+    ("server", "arguments"),
+    [
+        ('[server]\ntrusted_proxies = ["10.0.0.0/8", "127.0.0.0/8"]\n', []),
+        ('[server]\ntrusted_proxies = ["10.0.0.0/8"]\n', ["--trusted-proxy", "127.0.0.1"]),
+    ],
+)
+def test_behind_a_trusted_proxy_each_client_counts_for_itself(folder: Path, server: str, arguments: list[str]) -> None:
+    """The last address that the proxy wrote, never the first one, which the client wrote."""
+    (folder / "papaver.toml").write_text(LIMITED + server)
+    with started([*SERVE, "--json", "--port", 0, *arguments], cwd=folder) as company:
+        assert _strangers(company.said()["listening"]) == [400] * 6
+
+
 @pytest.mark.parametrize(
     ("arguments", "rule", "status"),
     [
+        (["--trusted-proxy", "*"], "serve.trusted-proxies", 1),
+        (["--trusted-proxy", "proxy.example"], "serve.trusted-proxies", 1),
+        (["--trusted-proxy", "10.0.0.1/8"], "serve.trusted-proxies", 1),
+        (["--trusted-proxy", "::/0"], "serve.trusted-proxies", 1),
         (["--tls-cert", "shop.py"], "serve.tls", 2),
         (["--tls-cert", "gone.pem", "--tls-key", "gone.key"], "serve.tls", 1),
         (["--tls-cert", "shop.py", "--tls-key", "shop.py"], "serve.tls", 1),

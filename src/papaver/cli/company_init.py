@@ -46,6 +46,7 @@ host = "127.0.0.1"
 port = 8443
 # tls_cert = "shop.pem"          # without both, plain HTTP for a proxy in front that ends TLS
 # tls_key = "shop.key"
+# trusted_proxies = ["127.0.0.1"]  # addresses or networks whose X-Forwarded-For is believed; nobody's without
 
 # [limits]                       # every limit and its default: docs/limits.md
 # requests_per_user = 120

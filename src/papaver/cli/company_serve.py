@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from collections.abc import Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,10 @@ __all__ = ["serve"]
 GRACE = 5
 """Seconds that open requests have when the server is told to end; held polls end at once."""
 
+UNNAMED_PROXY = (
+    "no proxy is trusted, so whoever comes through one counts as one address; name it in [server] trusted_proxies"
+)
+
 
 @command("serve", example="papaver company serve --config papaver.toml --tls-cert shop.pem --tls-key shop.key")
 @company_options
@@ -34,6 +40,13 @@ GRACE = 5
 @click.option("--port", type=click.IntRange(0, 65535), help="8443 when nothing says otherwise; 0 picks one.")
 @click.option("--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="PEM, with its chain.")
 @click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="PEM.")
+@click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    multiple=True,
+    metavar="CIDR",
+    help="Believe X-Forwarded-For of this address or network; may be repeated. Nobody's when nothing says otherwise.",
+)
 def serve(
     run: Run,
     config: Path | None,
@@ -42,6 +55,7 @@ def serve(
     port: int | None,
     tls_cert: Path | None,
     tls_key: Path | None,
+    trusted_proxies: tuple[str, ...],
 ) -> None:
     """Run a Company until Ctrl-C or SIGTERM. Flags win over [server].
 
@@ -59,6 +73,7 @@ def serve(
     cert = tls_cert or _beside(found, found.server.tls_cert)
     key = tls_key or _beside(found, found.server.tls_key)
     _check_tls(cert, key)
+    proxies = networks(trusted_proxies or found.server.trusted_proxies)
     app, failures = _app(found, run.network)
     listening = _listen(host or found.server.host, found.server.port if port is None else port)
     settings = uvicorn.Config(
@@ -68,6 +83,8 @@ def serve(
         access_log=False,
         lifespan="on",
         server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies,
         timeout_graceful_shutdown=GRACE,
         ssl_certfile=cert,
         ssl_keyfile=None if key is None else str(key),
@@ -80,6 +97,8 @@ def serve(
             run.line(listening=address, tls=cert is not None)
             names = ", ".join(company.offer.name for company in found.companies) or str(target)
             run.say(f"{{names}} at {'https' if cert else 'http'}://{address}; Ctrl-C ends it", names=names)
+            if cert is None and not proxies:
+                run.note(UNNAMED_PROXY)
 
     server = Server(settings)
     try:
@@ -170,6 +189,32 @@ def _listen(host: str, port: int) -> socket.socket:
             rule="serve.listens",
             next="choose another --host or --port",
         ) from error
+
+
+def networks(named: Sequence[str]) -> list[str]:
+    """The addresses whose X-Forwarded-For is believed, as the server takes them: it would skip what it cannot read.
+
+    Raises CliError for what is neither an address nor a network, and for all addresses at once.
+    """
+    found = list[str]()
+    for one in named:
+        try:
+            network = ip_network(one)
+        except ValueError as error:
+            raise _untrusted(one, str(error)) from None
+        if not network.prefixlen:
+            raise _untrusted(one, "it is every address, so anybody could say who they are")
+        found.append(str(network))
+    return found
+
+
+def _untrusted(named: str, why: str) -> CliError:
+    return CliError(
+        f"{named!r} is no proxy to trust: {why}",
+        code="configuration",
+        rule="serve.trusted-proxies",
+        next='name the proxy\'s own address or network, such as trusted_proxies = ["127.0.0.1", "10.0.0.0/24"]',
+    )
 
 
 def _beside(found: Found, path: str | None) -> Path | None:

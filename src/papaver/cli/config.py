@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
+import re
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from importlib import import_module
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import msgspec
 
 from papaver.cli.failures import CliError
+from papaver.cli.theirs import frames_of, shown
 from papaver.company.app import Company
 from papaver.company.offer import DEFAULT_PROTOCOLS, Mcp, OpenApi
 from papaver.company.settings import CompanyLimits
@@ -22,6 +25,7 @@ from papaver.company.texts import Texts
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.negotiation import Retirement
 from papaver.stores.sqlite.store import SqliteStore
+from papaver.values.errors import PapaverError
 
 if TYPE_CHECKING:
     from papaver.adapters.asgi import ASGIApp
@@ -29,7 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["Found", "ServerTable", "companies_of", "find", "the_company"]
 
 T = TypeVar("T")
+_EXPECTED = re.compile("^Expected")
 NAME = "papaver.toml"
+EXAMPLES = "app:company or app:app"
 
 
 class ServerTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,6 +45,7 @@ class ServerTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: int = 8443
     tls_cert: str | None = None
     tls_key: str | None = None
+    trusted_proxies: tuple[str, ...] = ()
 
 
 class ApiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,7 +110,7 @@ def the_company(found: Found) -> Company:
             f"expected one Company, found {names}",
             code="configuration",
             rule="config.one-company",
-            next="name the Company itself as MODULE:NAME",
+            next=f"name the Company, or the app that has it, such as {EXAMPLES}",
         )
     return found.companies[0]
 
@@ -123,10 +130,10 @@ def _from_file(path: Path) -> Found:
     try:
         settings = msgspec.convert(document, CompanyFile)
     except msgspec.ValidationError as error:
-        raise _wrong(path, str(error)) from None
-    handler = None if settings.handler is None else _named(settings.handler, path.parent.resolve())
-    if handler is not None and not callable(handler):
-        raise _wrong(path, f"handler is {settings.handler!r}, which is not a function")
+        raise _wrong(path, _said_of_key(str(error))) from None
+    if not Path(settings.store).name or (path.parent / settings.store).is_dir():
+        raise _wrong(path, f'store is "{settings.store}", expected the path of a file such as "poppy.db"')
+    handler = None if settings.handler is None else _named(settings.handler, path.parent.resolve(), "app:answer")
     company = Company(
         domain=settings.domain,
         name=settings.name,
@@ -152,22 +159,41 @@ def _check_known(path: Path, document: Mapping[str, object]) -> None:
     """All unknown keys at once, each with its table."""
     tables: dict[str, type[msgspec.Struct]] = {"": CompanyFile, "server": ServerTable}
     unknown: list[str] = []
+    known_keys: list[str] = []
     for table, struct in tables.items():
         members = document if not table else document.get(table)
+        known = [f"{table}.{key}" if table else key for key in struct.__struct_fields__]
+        known_keys += known
         if isinstance(members, Mapping):
-            known = struct.__struct_fields__
-            named = cast("Mapping[str, object]", members)
-            unknown += [f"{table}.{key}" if table else key for key in named if key not in known]
+            named = [f"{table}.{key}" if table else key for key in cast("Mapping[str, object]", members)]
+            unknown += [key for key in named if key not in known]
     if unknown:
-        raise _wrong(path, f"unknown: {', '.join(unknown)}; known are {', '.join(CompanyFile.__struct_fields__)}")
+        raise _wrong(path, f"unknown: {_with_nearest(unknown, known_keys)}")
 
 
 def _typed(path: Path, table: str, kind: type[T], values: Mapping[str, Any]) -> T:
     known = [one.name for one in fields(cast("Any", kind))]
     unknown = [name for name in values if name not in known]
     if unknown:
-        raise _wrong(path, f"unknown in [{table}]: {', '.join(unknown)}; known are {', '.join(known)}")
+        raise _wrong(path, f"unknown in [{table}]: {_with_nearest(unknown, known)}")
     return kind(**values)
+
+
+def _with_nearest(unknown: Sequence[str], known: Sequence[str]) -> str:
+    """Each unknown key with the known one that it looks like; all known ones when none looks like it."""
+    told: list[str] = []
+    for key in unknown:
+        near = difflib.get_close_matches(key, known, 1)
+        told.append(f"{key} (is it {near[0]}?)" if near else key)
+    alike = all("?" in one for one in told)
+    return ", ".join(told) if alike else f"{', '.join(told)}; known are {', '.join(known)}"
+
+
+def _said_of_key(said: str) -> str:
+    """msgspec's sentence with the key in front, as it is written in the file."""
+    what, _, where = said.partition(" - at `$")
+    key = where.strip("`").removeprefix(".")
+    return f"{key}: {_EXPECTED.sub('expected', what)}" if key else _EXPECTED.sub("expected", what)
 
 
 def _retirement(table: RetirementTable) -> Retirement:
@@ -180,22 +206,33 @@ def _seconds(at: datetime | None) -> float | None:
 
 def _from_module(target: str) -> Found:
     """NAME is a Company, an app that has one (`Poppy(app, company)`), its Poppy, or a function that makes one."""
-    value = _named(target, Path.cwd())
+    value = _named(target, Path.cwd(), EXAMPLES)
     if inspect.isfunction(value) and not inspect.signature(value).parameters:
-        value = value()
+        value = _run_theirs(target, Path.cwd(), value)
     if isinstance(value, Company):
         return Found((value,))
     inside = getattr(value, "company", None)
     if isinstance(inside, Company):
         return Found((inside,))
-    if callable(value):
+    if _is_app(value):
         return Found(companies_of(value), cast("ASGIApp", value))
     raise CliError(
         f"{target} is neither a Company nor an app",
         code="configuration",
         rule="config.target",
-        next="name a Company, an ASGI app, or a function without arguments that makes one",
+        next=f"name one, such as {EXAMPLES}, or a function without arguments that makes one",
     )
+
+
+def _is_app(value: object) -> bool:
+    """Whether it can be called as ASGI says: with scope, receive and send."""
+    if not callable(value) or inspect.isclass(value):
+        return False
+    try:
+        inspect.signature(value).bind(None, None, None)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def companies_of(app: object) -> tuple[Company, ...]:
@@ -204,30 +241,63 @@ def companies_of(app: object) -> tuple[Company, ...]:
     return tuple(one for route in routes if isinstance(one := getattr(route, "company", None), Company))
 
 
-def _named(target: str, folder: Path) -> object:
+def _named(target: str, folder: Path, example: str) -> object:
     """The object MODULE:NAME, with modules of `folder` found first. Raises ConfigurationError."""
     module, colon, name = target.partition(":")
     if not (module and colon and name):
         raise CliError(
-            f"{target!r} is not MODULE:NAME", code="configuration", rule="config.target", next="for example app:answer"
+            f"{target!r} is not MODULE:NAME", code="configuration", rule="config.target", next=f"for example {example}"
         )
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
+    found = _run_theirs(target, folder, lambda: import_module(module))
     try:
-        return getattr(import_module(module), name)
-    except ModuleNotFoundError as error:
-        raise CliError(
-            f"{target}: there is no module {error.name}",
-            code="configuration",
-            rule="config.target",
-            next=f"put {module.partition('.')[0]}.py into {folder}, or install {error.name}",
-        ) from None
+        return getattr(found, name)
     except AttributeError:
         raise CliError(
             f"{target}: {module} has no {name}",
             code="configuration",
             rule="config.target",
             next=f"define {name} in {module}",
+        ) from None
+
+
+def _module_missing(target: str, module: str, error: ModuleNotFoundError, folder: Path) -> CliError:
+    """Either there is no such module, or it imports another one that is not there."""
+    missing = error.name or str(error)
+    if f"{module}.".startswith(f"{missing}."):
+        return CliError(
+            f"{target}: there is no module {missing}",
+            code="configuration",
+            rule="config.target",
+            next=f"put {module.partition('.')[0]}.py into {folder}, or install {missing}",
+        )
+    frames = frames_of(error)
+    where = f", line {frames[-1].lineno} of {frames[-1].filename}" if frames else ""
+    return CliError(
+        f"{target}: {module} imports {missing}, and there is no such module{where}",
+        code="configuration",
+        rule="config.target",
+        next=f"install {missing}, or correct the import",
+    )
+
+
+def _run_theirs(target: str, folder: Path, call: Callable[[], object]) -> object:
+    """Run somebody's own code. What it raises is told by their frames, without ours."""
+    try:
+        return call()
+    except PapaverError:
+        raise
+    except ModuleNotFoundError as error:
+        raise _module_missing(target, target.partition(":")[0], error, folder) from None
+    except Exception as error:
+        # Whatever it is: their module may raise anything, and click would show our frames around it.
+        raise CliError(
+            f"{target} raised {type(error).__name__}",
+            code="configuration",
+            rule="config.target",
+            detail=shown(error),
+            next=f"correct it; python -c 'import {target.partition(':')[0]}' shows it whole",
         ) from None
 
 
