@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 
+from papaver.adapters.httpx2.transport import MAX_BYTES
+from papaver.company import Turn
+from papaver.company.settings import CompanyLimits
+from papaver.stores.sqlite import SqliteStore
 from papaver.testing.company import Answer, CompanyBench, company_bench
+from papaver.testing.pair import pair
+from papaver.versions.v0_4.conversations import MAX_ANSWER_BYTES, MAX_BODY_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -55,3 +64,47 @@ async def test_a_refused_message_leaves_nothing_but_its_session() -> None:
         taken = [await bench.send("POST", url, small, jti="jti_1") for _ in range(2)]
         assert [(answer.status, answer.error) for answer in taken] == [(202, None), (400, "invalid_session")]
         assert len((await bench.read(conversation)).json["events"]) == 2
+
+
+@pytest.mark.requirement("papaver-26")
+async def test_a_page_of_long_messages_ends_before_it_is_too_large() -> None:
+    """So many as have a mebibyte, and `has_more`; whoever goes on gets them all."""
+    async with company_bench(turns=False) as bench:
+        conversation = (await bench.start()).json["conversation_id"]
+        for _ in range(9):
+            assert (await tell(bench, conversation, data={"x": "y" * 250_000})).status == 202
+        page, sizes = await bench.read(conversation), list[int]()
+        while page.json["events"]:
+            sizes.append(len(page.response.body))
+            assert page.json["has_more"] is (len(sizes) < 3)
+            page = await bench.read(conversation, f"cursor={page.json['cursor']}")
+        assert [size // 250_000 for size in sizes] == [4, 4, 1]
+
+
+@pytest.mark.requirement("papaver-26")
+async def test_our_own_agent_reads_every_page_that_a_company_may_write() -> None:
+    """However high the limit is set: one more message of the largest kind still fits into an answer."""
+    (highest,) = (one.metadata["high"] for one in fields(CompanyLimits) if one.name == "page_bytes")
+    assert 2 * highest + MAX_BODY_BYTES < MAX_ANSWER_BYTES <= MAX_BYTES
+    async with pair() as both:
+        conversation = await (await both.agent.discover("example.com")).session("dana").ask("Hi")
+        for _ in range(43):
+            await conversation.say("x", data={"k": "y" * 250_000})
+            both.clock.advance(1)
+        assert len([event async for event in conversation.events()]) > 43
+
+
+async def test_a_turn_is_not_given_all_the_octets_that_were_ever_said(tmp_path: Path) -> None:
+    """The newest of them, those that it answers, and the rest when it asks for them."""
+    seen: list[tuple[int, int, int]] = []
+
+    async def count(turn: Turn) -> None:
+        seen.append((len(turn.messages), len(turn.transcript), len([one async for one in turn.history()])))
+
+    async with company_bench(handler=count, store=SqliteStore(tmp_path / "store.db"), transcript_bytes=1200) as bench:
+        conversation = (await bench.start("x" * 300)).json["conversation_id"]
+        for text in ("y" * 300, "z" * 300, "last " * 300):
+            await bench.idle(conversation)
+            await bench.say(conversation, text)
+        await bench.idle(conversation)
+    assert seen == [(1, 1, 0), (1, 2, 0), (1, 2, 1), (1, 1, 3)]

@@ -158,7 +158,8 @@ class Conversations:
         """One page, with Session, owner and cursor checked against the same snapshot (readings 3)."""
         session = (caller.client_id, opened.row.sid)
         after = 0 if wanted.cursor is None else self._hinted(conversation, wanted)
-        found = await self._log.read(conversation, after, self._limits.page, session=session)
+        limits = self._limits
+        found = await self._log.read(conversation, after, limits.page, max_bytes=limits.page_bytes, session=session)
         if found is not None and found.session is not None:
             self._sessions.check_row(opened, found.session)
         check_owner(None if found is None else found.head, caller)

@@ -28,7 +28,11 @@ class CompanyLimits:
     delegations_per_client: int = _limit(1_000, "verified delegations cached, per client", low=1)
     wait_cap: int = _limit(25, "longest `wait`, in seconds; a larger one is held only as long", low=0, high=300)
     page: int = _limit(100, "events in one page", low=1, high=1000)
+    page_bytes: int = _limit(2**20, "events in one page, as they are stored; one is always there", low=1, high=2**22)
     transcript: int = _limit(200, "messages in a turn's transcript", low=1)
+    transcript_bytes: int = _limit(
+        2**20, "a turn's transcript, as it is stored; unanswered messages are always there", low=1
+    )
     session_idle: int = _limit(24 * 3600, "Session idle, then forgotten", low=60)
     session_remembered: int = _limit(30 * 86400, "ended Session remembered", low=60)
     turn_timeout: int = _limit(120, "the handler's turn", low=1)

@@ -185,7 +185,10 @@ class Turns:
         """The unanswered messages and the transcript: a turn's cost does not grow with the conversation."""
         head, until = leased.head, leased.until_seq
         unanswered = until - head.answered_seq
-        tail = await self._log.read_back(head.id, until + 1, max(unanswered, 2 * self._limits.transcript))
+        most = self._limits.transcript_bytes
+        tail = await self._log.read_back(
+            head.id, until + 1, max(unanswered, 2 * self._limits.transcript), max_bytes=most, at_least=unanswered
+        )
         messages = [message for message in messages_of(tail[len(tail) - unanswered :]) if message.role is Role.USER]
         transcript = Transcript(tail, self._limits.transcript)
         return Turn(
@@ -208,7 +211,8 @@ class Turns:
             yield message
         seq = before
         while seq > 1:
-            found = await self._log.read_back(leased.head.id, seq, size or self._limits.page)
+            most = self._limits.transcript_bytes
+            found = await self._log.read_back(leased.head.id, seq, size or self._limits.page, max_bytes=most)
             if not found:
                 return
             for message in reversed(messages_of(found)):

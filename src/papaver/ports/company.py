@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeVar
+from typing import Final, Literal, Protocol, TypeVar
 
 from papaver.protocol.conversation.change import Change, Keys, Loaded, ReplayKey, SessionRow, Slice
 from papaver.protocol.conversation.model import Event
@@ -15,6 +15,7 @@ from papaver.protocol.conversation.state import Head, Lease
 from papaver.protocol.terms import ClientId, CompanyId, ConversationId, SessionId, TurnId, UserId
 
 __all__ = [
+    "PAGE_BYTES",
     "Change",
     "ClientRow",
     "ClientStore",
@@ -33,6 +34,8 @@ __all__ = [
 ]
 
 R = TypeVar("R")
+PAGE_BYTES: Final = 2**20
+"""Octets of stored events that are read at once, when nobody says otherwise."""
 
 
 class SessionStore(Protocol):
@@ -109,13 +112,28 @@ class ConversationLog(Protocol):
         after_seq: int,
         limit: int,
         *,
+        max_bytes: int = PAGE_BYTES,
         session: tuple[ClientId, SessionId] | None = None,
     ) -> Slice | None:
-        """The head and at most `limit` events after `after_seq`; None when there is no such conversation."""
+        """The head and at most `limit` events after `after_seq`; None when there is no such conversation.
+
+        So many of them as have at most `max_bytes` octets as they are stored, and at least one.
+        """
         ...
 
-    async def read_back(self, conversation: ConversationId, before_seq: int, limit: int) -> Sequence[Event]:
-        """The last `limit` events before `before_seq`, oldest first: a transcript's tail, whatever the log's length."""
+    async def read_back(
+        self,
+        conversation: ConversationId,
+        before_seq: int,
+        limit: int,
+        *,
+        max_bytes: int = PAGE_BYTES,
+        at_least: int = 1,
+    ) -> Sequence[Event]:
+        """The last `limit` events before `before_seq`, oldest first: a transcript's tail, whatever the log's length.
+
+        The newest that have at most `max_bytes` octets as they are stored; `at_least` so many, whatever they have.
+        """
         ...
 
     async def conversations(self, *, idle_since: float, limit: int) -> tuple[ConversationId, ...]:

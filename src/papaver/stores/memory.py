@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
-from papaver.ports.company import ClientRow, DocumentRow, LeasedTurn
+from papaver.ports.company import PAGE_BYTES, ClientRow, DocumentRow, LeasedTurn
+from papaver.protocol.conversation import record
 from papaver.protocol.conversation.change import Change, Keys, Loaded, SessionRow, Slice
 from papaver.protocol.conversation.model import Event, Status
 from papaver.protocol.conversation.state import Head, Lease, Receipt
@@ -29,6 +30,7 @@ REPLAYS_PRUNED_EVERY = 1024
 class _Conversation:
     head: Head
     events: list[Event] = field(default_factory=list[Event])
+    sizes: list[int] = field(default_factory=list[int])
     due_since: float | None = None
     token: int = 0
     lease: Lease | None = None
@@ -43,6 +45,15 @@ class _Conversation:
         self.lease = None
         self.turn_id = None
         self.journal = {}
+
+
+def _within(sizes: Sequence[int], max_bytes: int, at_least: int) -> int:
+    """How many of the first have so many octets together, and at least so many of them."""
+    for count, size in enumerate(sizes):
+        max_bytes -= size
+        if max_bytes < 0 and count >= at_least:
+            return count
+    return len(sizes)
 
 
 class _Sessions:
@@ -106,11 +117,13 @@ class _Log:
         loaded = self._load(keys)
         change = decide(loaded)
         check_change(change, keys, loaded, self._last_seq)
+        sizes = [len(record.write(event)) for _, _, event in change.events]
         lease = keys.lease
         for head in change.heads:
             self._write(head, ended=change.ended and lease is not None and head.id == lease.conversation_id)
-        for conversation, _, event in change.events:
+        for (conversation, _, event), size in zip(change.events, sizes, strict=True):
             self._rows[conversation].events.append(event)
+            self._rows[conversation].sizes.append(size)
         if change.receipt is not None and keys.receipt is not None:
             self._receipts[keys.receipt] = change.receipt
         if keys.replay is not None and not loaded.replayed:
@@ -163,12 +176,14 @@ class _Log:
         after_seq: int,
         limit: int,
         *,
+        max_bytes: int = PAGE_BYTES,
         session: tuple[ClientId, SessionId] | None = None,
     ) -> Slice | None:
         row = self._rows.get(conversation)
         if row is None:
             return None
-        events = tuple(row.events[after_seq : after_seq + limit])
+        count = _within(row.sizes[after_seq : after_seq + limit], max_bytes, 1)
+        events = tuple(row.events[after_seq : after_seq + count])
         return Slice(
             head=row.head,
             events=events,
@@ -176,12 +191,21 @@ class _Log:
             session=self._sessions.rows.get(session) if session is not None else None,
         )
 
-    async def read_back(self, conversation: ConversationId, before_seq: int, limit: int) -> tuple[Event, ...]:
+    async def read_back(
+        self,
+        conversation: ConversationId,
+        before_seq: int,
+        limit: int,
+        *,
+        max_bytes: int = PAGE_BYTES,
+        at_least: int = 1,
+    ) -> tuple[Event, ...]:
         row = self._rows.get(conversation)
         if row is None:
             return ()
         end = max(0, min(before_seq - 1, len(row.events)))
-        return tuple(row.events[max(0, end - limit) : end])
+        count = _within(row.sizes[max(0, end - limit) : end][::-1], max_bytes, at_least)
+        return tuple(row.events[end - count : end])
 
     async def conversations(self, *, idle_since: float, limit: int) -> tuple[ConversationId, ...]:
         idle = [

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
+from papaver.ports.company import PAGE_BYTES
 from papaver.protocol.conversation import record
 from papaver.protocol.conversation.change import Change, Keys, Loaded, Slice
 from papaver.protocol.conversation.model import Event
@@ -24,10 +25,22 @@ from papaver.stores.turns import check_change, makes_due
 __all__ = ["SqliteLog"]
 
 R = TypeVar("R")
-NEAR_EVENTS = 256
+NEAR_EVENTS, NEAR_BYTES = 256, 2 * PAGE_BYTES
 """Up to so many events are read on the loop's own thread: decoding them costs more than finding them."""
-NEAR_RECORDS = 1024
+NEAR_RECORDS, NEAR_RECORD_BYTES = 1024, 256 * 1024
 """The same for events that are not decoded."""
+
+
+def _within(rows: sqlite3.Cursor, max_bytes: int, at_least: int) -> tuple[list[bytes], bool]:
+    """The first bodies that have so many octets together, and at least so many of them; and whether that is all."""
+    found: list[bytes] = []
+    for (body,) in rows:
+        max_bytes -= len(body)
+        if max_bytes < 0 and len(found) >= at_least:
+            rows.close()
+            return found, False
+        found.append(body)
+    return found, True
 
 
 class SqliteLog(SqliteTurns):
@@ -87,14 +100,16 @@ class SqliteLog(SqliteTurns):
         after_seq: int,
         limit: int,
         *,
+        max_bytes: int = PAGE_BYTES,
         session: tuple[ClientId, SessionId] | None = None,
     ) -> Slice | None:
         def query(connection: sqlite3.Connection) -> Slice | None:
             with snapshot(connection):
-                return self._slice(connection, conversation, after_seq, limit, session)
+                return self._slice(connection, conversation, after_seq, limit, max_bytes, session)
 
         readers = self._database.readers
-        return readers.near(query) if limit <= NEAR_EVENTS else await readers.far(query)
+        near = limit <= NEAR_EVENTS and max_bytes <= NEAR_BYTES
+        return readers.near(query) if near else await readers.far(query)
 
     def _slice(
         self,
@@ -102,6 +117,7 @@ class SqliteLog(SqliteTurns):
         conversation: ConversationId,
         after_seq: int,
         limit: int,
+        max_bytes: int,
         session: tuple[ClientId, SessionId] | None,
     ) -> Slice | None:
         row = connection.execute(
@@ -117,7 +133,7 @@ class SqliteLog(SqliteTurns):
                 "SELECT body FROM events WHERE company = ? AND conversation = ? AND seq > ? ORDER BY seq LIMIT ?",
                 (self._company, conversation, after_seq, limit),
             )
-            events = tuple([record.read(body) for (body,) in rows])
+            events = tuple([record.read(body) for body in _within(rows, max_bytes, 1)[0]])
         return Slice(
             head=head,
             events=events,
@@ -125,16 +141,29 @@ class SqliteLog(SqliteTurns):
             session=None if session is None else load_session(connection, self._company, *session),
         )
 
-    async def read_back(self, conversation: ConversationId, before_seq: int, limit: int) -> Sequence[Event]:
-        def query(connection: sqlite3.Connection) -> Sequence[Event]:
-            rows = connection.execute(
+    async def read_back(
+        self,
+        conversation: ConversationId,
+        before_seq: int,
+        limit: int,
+        *,
+        max_bytes: int = PAGE_BYTES,
+        at_least: int = 1,
+    ) -> Sequence[Event]:
+        def tail(connection: sqlite3.Connection) -> sqlite3.Cursor:
+            return connection.execute(
                 "SELECT body FROM events WHERE company = ? AND conversation = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
                 (self._company, conversation, before_seq, max(limit, 0)),
-            ).fetchall()
-            return Records([body for (body,) in reversed(rows)]) if rows else ()
+            )
 
-        readers = self._database.readers
-        return readers.near(query) if limit <= NEAR_RECORDS else await readers.far(query)
+        # Whether they are few octets, too, is known only when they are read.
+        readers, whole, found = self._database.readers, False, list[bytes]()
+        if limit <= NEAR_RECORDS:
+            found, whole = readers.near(lambda reader: _within(tail(reader), min(max_bytes, NEAR_RECORD_BYTES), 0))
+        if not whole:
+            found, _ = await readers.far(lambda reader: _within(tail(reader), max_bytes, at_least))
+        found.reverse()
+        return Records(found) if found else ()
 
     async def conversations(self, *, idle_since: float, limit: int) -> tuple[ConversationId, ...]:
         def query(connection: sqlite3.Connection) -> tuple[ConversationId, ...]:

@@ -241,6 +241,40 @@ async def a_tail_is_read_backwards_in_order(make: StoreMaker) -> None:
         assert await own.log.read_back(B, 9, 3) == ()
 
 
+async def a_page_has_a_limit_of_octets(make: StoreMaker) -> None:
+    """Nobody's answer is larger than its reader takes, however long each message was."""
+    async with tables(make) as own:
+        for n in range(6):
+            await speak(own.log, A, "é" * (5_000 if n == 3 else 1_000))
+        pages: list[tuple[int, bool]] = []
+        after = 0
+        for _ in range(4):
+            found = await own.log.read(A, after, 100, max_bytes=8_000)
+            assert found is not None
+            pages.append((len(found.events), found.more))
+            after += len(found.events)
+        assert pages == [(3, True), (1, True), (2, False), (0, False)]
+
+
+async def a_tail_has_a_limit_of_octets(make: StoreMaker) -> None:
+    """The newest come first; those that have to be there are there."""
+    async with tables(make) as own:
+        for n in range(5):
+            await speak(own.log, A, f"{n}" * 300_000)
+        read = [
+            [(text or "")[0] for text in texts(await own.log.read_back(A, before, limit, **bounds))]
+            for before, limit, bounds in (
+                (6, 9, {"max_bytes": 700_000}),
+                (6, 9, {"max_bytes": 700_000, "at_least": 4}),
+                (6, 3, {"max_bytes": 10_000_000}),
+                (4, 9, {"max_bytes": 1}),
+                (4, 9, {"max_bytes": 100_000_000, "at_least": 9}),
+                (4, 2000, {"max_bytes": 310_000}),
+            )
+        ]
+        assert ["".join(one) for one in read] == ["34", "1234", "234", "2", "012", "2"]
+
+
 async def idle_conversations_are_found_oldest_first(make: StoreMaker) -> None:
     def close(loaded: Loaded) -> Change[None]:
         assert loaded.head is not None
@@ -313,6 +347,8 @@ LOG_CASES = (
     a_caller_that_leaves_undoes_nothing,
     c16_events_are_read_in_pages,
     a_tail_is_read_backwards_in_order,
+    a_page_has_a_limit_of_octets,
+    a_tail_has_a_limit_of_octets,
     idle_conversations_are_found_oldest_first,
     a_change_wakes_whoever_watches_that_conversation,
     a_waiter_that_is_cancelled_is_forgotten,

@@ -61,8 +61,8 @@ __all__ = [
 
 MAX_BODY_BYTES: Final = 262_144
 """The largest request body, in octets."""
-MAX_ANSWER_BYTES: Final = 33_554_432
-"""The largest answer that a Personal Agent reads, in octets: a page of a hundred long messages."""
+MAX_ANSWER_BYTES: Final = 10_485_760
+"""The largest answer that a Personal Agent reads, in octets: as much as its transport takes, several full pages."""
 MAX_ANSWER_DEPTH: Final = 64
 """An event nests what a message says deeper than its request; whoever sent it can still read it (readings 63)."""
 
