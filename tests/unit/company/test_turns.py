@@ -47,18 +47,6 @@ async def raises_a_group(turn: Turn) -> str:
     raise BaseExceptionGroup("as a task group raises it", [SystemExit(3)])
 
 
-def raises_at_once(turn: Turn) -> Awaitable[str]:
-    raise RuntimeError("before the first await")
-
-
-def is_not_async(turn: Turn) -> Any:
-    return "a plain function"
-
-
-def is_a_plain_generator(turn: Turn) -> Any:
-    yield "piece"
-
-
 async def breaks_off(turn: Turn) -> AsyncIterator[str]:
     yield "half a "
     raise RuntimeError("broken off")
@@ -80,9 +68,6 @@ BAD = {
     "exits": exits,
     "cancels itself": cancels_itself,
     "raises a group": raises_a_group,
-    "raises at once": raises_at_once,
-    "is not async": is_not_async,
-    "is a plain generator": is_a_plain_generator,
     "breaks off": breaks_off,
     "yields numbers": yields_numbers,
     "a number": says(5),
