@@ -26,6 +26,13 @@ __all__ = ["Conversation", "Events"]
 
 DELIVERED_MOST: Final = 10_000
 """Event ids that a conversation remembers having given out while its process lives."""
+EMPTY_MOST: Final = 5
+"""Pages in a row that say there is more and hold no event at all."""
+STALE_MOST: Final = 1_000
+"""The same of pages that hold known events only, as they come after an expired cursor: ten to a page, and each is
+read by then that is remembered."""
+STALE_AT_ONCE: Final = DELIVERED_MOST // 100
+"""How many of those are read without a pause: all that is remembered, a hundred to a page."""
 AT_REST: Final = frozenset({Status.IDLE, Status.CLOSED})
 
 
@@ -135,9 +142,14 @@ class Conversation:
         begun = clock.monotonic()
         page = await self._session.run(self._read(Wanted(self._cursor, wait)))
         if hold and not any(map(self.is_new, page.events)) and clock.monotonic() - begun < 1:
-            await clock.sleep(self._session.live.setup.limits.poll_pause)
+            await self.pause()
         self._heard(page.status, page.responder)
         return page
+
+    async def pause(self) -> None:
+        """Let a Company that says there is more, and has nothing, come to itself."""
+        setup = self._session.live.setup
+        await setup.clock.sleep(setup.limits.poll_pause)
 
     def is_new(self, event: Event) -> bool:
         """Whether the event was not given out before (8.5)."""
@@ -209,6 +221,7 @@ class Events(AsyncIterator[Event]):
         self._left: deque[Event] = deque()
         self._page: Page | None = None
         self._passed: set[EventId | None] = set()
+        self._empty = self._stale = 0
 
     async def __anext__(self) -> Event:
         conversation = self._conversation
@@ -230,13 +243,21 @@ class Events(AsyncIterator[Event]):
             if not last.has_more and conversation.status in self._ends:
                 raise StopAsyncIteration
         more = last is not None and last.has_more
-        self._page = await conversation.next_page(hold=not more and conversation.status not in self._ends)
+        if more and (self._empty or self._stale > STALE_AT_ONCE):
+            await conversation.pause()
+        page = self._page = await conversation.next_page(hold=not more and conversation.status not in self._ends)
+        brings = any(map(conversation.is_new, page.events))
+        if brings or not more:
+            self._passed.clear()
+            self._empty = self._stale = 0
         if last is not None and more:
             self._passed.add(last.cursor)
-            check_page_moves(self._passed, self._page)
-        else:
-            self._passed.clear()
-        return self._page
+            check_page_moves(self._passed, page)
+        if not brings:
+            self._empty = 0 if page.events else self._empty + 1
+            self._stale += 1
+            check_page_brings(page, self._empty, self._stale)
+        return page
 
     def __aiter__(self) -> Events:
         return self
@@ -247,3 +268,14 @@ def check_page_moves(passed: Set[EventId | None], page: Page) -> None:
     """After `has_more` comes a later page, else reading would never end (8.5). Raises Misbehaved."""
     if page.has_more and page.cursor in passed:
         raise Misbehaved("has_more is true, and yet a cursor comes back", rule="page.moves-on")
+
+
+@rule("page.brings-events")
+def check_page_brings(page: Page, empty: int, stale: int) -> None:
+    """A Company that says there is more has more: not page after page, each with a cursor of its own, of nothing new.
+
+    `empty` and `stale` are how many in a row, this one included, held no event, or none that was new (8.5). Raises
+    Misbehaved.
+    """
+    if page.has_more and (empty > EMPTY_MOST or stale > STALE_MOST):
+        raise Misbehaved("has_more is true on page after page, and nothing new is on them", rule="page.brings-events")
