@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from papaver.stores.faults import StoreFailed, VaultKeyWrong
+from papaver.stores.faults import StoreFailed, StoreUnusable, VaultKeyWrong
 from papaver.stores.memory_vault import MemoryVault
 from papaver.stores.sqlite import SqliteVault
 from papaver.stores.sqlite.sealing import Sealing
@@ -104,12 +104,46 @@ async def test_a_lost_key_file_is_not_replaced(tmp_path: Path) -> None:
     key.unlink()
     with pytest.raises(VaultKeyWrong, match="cannot be read"):
         await SqliteVault(path).open()
+    key.touch(0o600)
     key.write_text("not base64!\n")
     with pytest.raises(VaultKeyWrong, match="no vault's key"):
         await SqliteVault(path).open()
     key.write_text(kept)
     async with opened_vault(lambda: SqliteVault(path)) as vault:
         assert vault.guarded_by == str(key)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permission bits")
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+async def test_a_key_file_that_others_may_read_opens_no_vault(tmp_path: Path, mode: int) -> None:
+    """It is refused with the remedy, and left as it is; who follows the remedy has the vault back."""
+    path, key = tmp_path / "vault.db", tmp_path / "vault.db.key"
+    async with opened_vault(lambda: SqliteVault(path)) as vault:
+        await vault.change("session", "a", lambda _: b"1")
+    key.chmod(mode)
+    with pytest.raises(StoreUnusable, match=f"chmod 600 {key}") as caught:
+        await SqliteVault(path).open()
+    assert caught.value.rule == "vault.key-private"
+    assert key.stat().st_mode & 0o777 == mode
+    key.chmod(0o600)
+    async with opened_vault(lambda: SqliteVault(path)) as vault:
+        assert await vault.load("session", "a") == b"1"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such links for everybody")
+@pytest.mark.parametrize("name", ["vault.db", "vault.db-locks", "vault.db.key"])
+@pytest.mark.parametrize("dangling", [True, False])
+async def test_a_vault_is_not_written_through_a_planted_link(tmp_path: Path, name: str, dangling: bool) -> None:
+    """Whoever laid a symbolic link in the place of a new file does not choose where it is written."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir(mode=0o700)
+    if not dangling:
+        elsewhere.mkdir(mode=0o755) if name.endswith("locks") else elsewhere.write_bytes(b"")
+    (home / name).symlink_to(elsewhere)
+    with pytest.raises(StoreUnusable):
+        await SqliteVault(home / "vault.db").open()
+    assert elsewhere.exists() is not dangling
+    assert dangling or elsewhere.is_dir() or elsewhere.read_bytes() == b""
 
 
 @pytest.mark.parametrize("priority", [5, 0])

@@ -17,6 +17,7 @@ from papaver.stores.sqlite.database import Readers
 from papaver.stores.sqlite.sealing import Sealing
 from papaver.stores.sqlite.vault_key import KEYRING, load_key, make_key
 from papaver.stores.sqlite.writer import Transaction, Writer
+from papaver.values.rules import rule
 
 __all__ = ["SqliteVault"]
 
@@ -60,11 +61,14 @@ class SqliteVault:
             raise
 
     def _prepare(self) -> None:
+        locks = self._path.with_name(f"{self._path.name}-locks")
+        check_no_link(self._path)
+        check_no_link(locks)
         create_file(self._path)
         check_local(self._path)
         try:
             self._path.chmod(0o600)
-            self._path.with_name(f"{self._path.name}-locks").mkdir(mode=0o700, exist_ok=True)
+            locks.mkdir(mode=0o700, exist_ok=True)
         except OSError as fault:
             raise StoreUnusable(f"{self._path.parent} cannot hold a vault: {fault.strerror}") from fault
 
@@ -194,6 +198,18 @@ async def _taken(path: Path) -> FileLock:
         lock.close()
         await asyncio.sleep(pause)
         pause = min(pause * 2, _LAST_TRY)
+
+
+@rule("vault.no-link")
+def check_no_link(path: Path) -> None:
+    """A vault is where its path says: nobody led it elsewhere, and two names never mean one file.
+
+    Raises StoreUnusable.
+    """
+    if path.is_symlink():
+        raise StoreUnusable(
+            f"{path} is a symbolic link; remove it, or name the file that it leads to", rule="vault.no-link"
+        )
 
 
 def _load(connection: sqlite3.Connection, name: bytes) -> bytes | None:

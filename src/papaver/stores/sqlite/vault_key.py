@@ -6,15 +6,20 @@ import base64
 import importlib
 import os
 import secrets
+import stat
+import sys
 from pathlib import Path
 from typing import Protocol
 
 from papaver.stores.faults import StoreUnusable, VaultKeyWrong
 from papaver.stores.sqlite.sealing import KEY_BYTES
+from papaver.values.rules import rule
 
 __all__ = ["KEYRING", "load_key", "make_key"]
 
 KEYRING = "keyring"
+MAX_CHARACTERS = 4_096
+"""Far more than a key's file has."""
 _SERVICE = "papaver vault"
 _WORKS_FROM = 1
 """The priority from which a backend calls itself recommended; below are the null and the failing ones."""
@@ -37,17 +42,36 @@ def make_key(vault_id: str, path: Path) -> tuple[bytes, str]:
 
 
 def load_key(vault_id: str, path: Path, guard: str) -> bytes:
-    """The key of an existing vault, from where it was put. Raises VaultKeyWrong when it is not there."""
+    """The key of an existing vault, from where it was put.
+
+    Raises VaultKeyWrong when it is not there, StoreUnusable when others can read its file.
+    """
     if guard == KEYRING:
         text = _from_keyring(vault_id)
         if text is None:
             raise VaultKeyWrong("the vault's key is in the platform's keyring, which does not hand it out here")
         return _read(text, KEYRING)
     try:
-        text = path.read_text("ascii")
+        with open(path, encoding="ascii") as file:
+            check_key_private(path, os.fstat(file.fileno()).st_mode)
+            text = file.read(MAX_CHARACTERS)
     except (OSError, ValueError) as fault:
         raise VaultKeyWrong(f"the vault's key should be in {path}, which cannot be read", detail=str(fault)) from fault
     return _read(text, str(path))
+
+
+@rule("vault.key-private")
+def check_key_private(path: Path, mode: int) -> None:
+    """Nobody but the owner can read or write the file that was opened; Windows keeps its rights elsewhere.
+
+    Raises StoreUnusable. (The file of identity keys is held to the same, as `keyfile.private`.)
+    """
+    if sys.platform != "win32" and stat.S_IMODE(mode) & 0o077:
+        raise StoreUnusable(
+            f"{path}, the vault's key, can be read by others than its owner (mode {stat.S_IMODE(mode):04o}). If nobody "
+            f"has read it, run: chmod 600 {path}",
+            rule="vault.key-private",
+        )
 
 
 def _write(key: bytes) -> str:
