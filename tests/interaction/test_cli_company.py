@@ -32,6 +32,10 @@ async def fails(app):
 
 from contextlib import asynccontextmanager
 broken = Starlette(lifespan=asynccontextmanager(fails))
+
+from papaver.adapters.starlette import Poppy
+incomplete = Starlette()
+Poppy(incomplete, silent)
 """
 SERVE = ["-m", "papaver.cli", "company", "serve"]
 
@@ -159,6 +163,8 @@ def test_behind_a_trusted_proxy_each_client_counts_for_itself(folder: Path, serv
         (["shop:silent"], "configuration.one-handler", 1),
         (["shop:broken"], "serve.starts", 1),
         (["shop:gone"], "config.target", 1),
+        (["shop:answer"], "config.target", 1),
+        (["shop:incomplete"], "configuration.one-handler", 1),
     ],
 )
 def test_what_cannot_be_served_is_told_before_anything_listens(

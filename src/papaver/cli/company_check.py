@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from papaver.cli.company_options import company_options
-from papaver.cli.config import find
+from papaver.cli.config import find, the_company
 from papaver.cli.options import command
 from papaver.cli.run import Run
+from papaver.company.app import Company
 from papaver.protocol.errors import ConfigurationError
 
 __all__ = ["check"]
@@ -24,8 +25,14 @@ def check(run: Run, config: Path | None, target: str | None, out: Path | None) -
 
     --out writes the same files for static hosting. Nothing is started and no database is made.
     """
-    for company in find(config, target).companies:
+    found = find(config, target)
+    if not found.companies:
+        the_company(found)
+    for company in found.companies:
+        company.check_complete()
+    for company in found.companies:
         offer = company.offer
+        _warn_of_store(run, company)
         run.say("{name}: {identifier}", name=offer.name, identifier=company.id)
         run.say("  conversations at {url}", url=offer.endpoint if offer.conversations else "(none offered)")
         for path, document in offer.documents().items():
@@ -38,6 +45,13 @@ def check(run: Run, config: Path | None, target: str | None, out: Path | None) -
                 click.echo(text, nl=False)
             if out is not None:
                 run.note(f"written: {_write(out, path, text)}")
+
+
+def _warn_of_store(run: Run, company: Company) -> None:
+    """A folder that is not there is made when the Company starts: right, or a path that was meant otherwise."""
+    path = getattr(company.store, "path", None)
+    if isinstance(path, Path) and not path.absolute().parent.is_dir():
+        run.note(f"the store's folder {path.absolute().parent} is not there; serving makes it")
 
 
 def _write(out: Path, path: str, text: str) -> Path:

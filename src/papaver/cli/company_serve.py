@@ -17,6 +17,7 @@ from papaver.cli.config import Found, find
 from papaver.cli.failures import CliError
 from papaver.cli.options import command
 from papaver.cli.run import Run
+from papaver.cli.startup import Observed
 from papaver.values.errors import PapaverError
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ def serve(
 def _app(found: Found, network: NetworkSettings) -> tuple[ASGIApp, list[PapaverError]]:
     """What to serve, and where a Company's failure to start is noted."""
     if found.app is not None:
-        return found.app, []
+        observed = Observed(found.app)
+        return observed, observed.failures
     alone = _Alone(found.companies[0], network)
     return alone, alone.failures
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import msgspec
 
 from papaver.cli.failures import CliError
-from papaver.cli.theirs import frames_of, shown
+from papaver.cli.theirs import Theirs, frames_of, shown
 from papaver.company.app import Company
 from papaver.company.offer import DEFAULT_PROTOCOLS, Mcp, OpenApi
 from papaver.company.settings import CompanyLimits
@@ -25,7 +25,6 @@ from papaver.company.texts import Texts
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.negotiation import Retirement
 from papaver.stores.sqlite.store import SqliteStore
-from papaver.values.errors import PapaverError
 
 if TYPE_CHECKING:
     from papaver.adapters.asgi import ASGIApp
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Found", "ServerTable", "companies_of", "find", "the_company"]
 
 T = TypeVar("T")
+_CHOICES = {"accept": ("all", "allowed"), "type": ("openapi", "mcp")}
 _EXPECTED = re.compile("^Expected")
 NAME = "papaver.toml"
 EXAMPLES = "app:company or app:app"
@@ -193,7 +193,11 @@ def _said_of_key(said: str) -> str:
     """msgspec's sentence with the key in front, as it is written in the file."""
     what, _, where = said.partition(" - at `$")
     key = where.strip("`").removeprefix(".")
-    return f"{key}: {_EXPECTED.sub('expected', what)}" if key else _EXPECTED.sub("expected", what)
+    what = _EXPECTED.sub("expected", what)
+    choices = _CHOICES.get(key.rpartition(".")[2], ())
+    if choices:
+        what += f", expected {' or '.join(map(repr, choices))}"
+    return f"{key}: {what}" if key else what
 
 
 def _retirement(table: RetirementTable) -> Retirement:
@@ -262,6 +266,25 @@ def _named(target: str, folder: Path, example: str) -> object:
         ) from None
 
 
+def _run_theirs(target: str, folder: Path, call: Callable[[], object]) -> object:
+    """Run somebody's own code. What it raises is told by their frames. Raises ConfigurationError."""
+    with Theirs(lambda error: _raised(target, folder, error)):
+        return call()
+
+
+def _raised(target: str, folder: Path, error: Exception) -> CliError:
+    module = target.partition(":")[0]
+    if isinstance(error, ModuleNotFoundError):
+        return _module_missing(target, module, error, folder)
+    return CliError(
+        f"{target} raised {type(error).__name__}",
+        code="configuration",
+        rule="config.target",
+        detail=shown(error),
+        next=f"correct it; python -c 'import {module}' shows it whole",
+    )
+
+
 def _module_missing(target: str, module: str, error: ModuleNotFoundError, folder: Path) -> CliError:
     """Either there is no such module, or it imports another one that is not there."""
     missing = error.name or str(error)
@@ -280,25 +303,6 @@ def _module_missing(target: str, module: str, error: ModuleNotFoundError, folder
         rule="config.target",
         next=f"install {missing}, or correct the import",
     )
-
-
-def _run_theirs(target: str, folder: Path, call: Callable[[], object]) -> object:
-    """Run somebody's own code. What it raises is told by their frames, without ours."""
-    try:
-        return call()
-    except PapaverError:
-        raise
-    except ModuleNotFoundError as error:
-        raise _module_missing(target, target.partition(":")[0], error, folder) from None
-    except Exception as error:
-        # Whatever it is: their module may raise anything, and click would show our frames around it.
-        raise CliError(
-            f"{target} raised {type(error).__name__}",
-            code="configuration",
-            rule="config.target",
-            detail=shown(error),
-            next=f"correct it; python -c 'import {target.partition(':')[0]}' shows it whole",
-        ) from None
 
 
 def _wrong(path: Path, what: str) -> ConfigurationError:

@@ -51,11 +51,18 @@ def describe(error: PapaverError, command: str) -> dict[str, object]:
     detail = _told_by_company(error) if isinstance(error, Refused) else error.detail
     told: dict[str, object] = {"error": error.code or "refused", "rule": error.rule, "detail": error.description}
     if detail and detail not in error.description:
-        told["detail"] = f"{error.description} ({detail})" if error.description else detail
+        told["detail"] = _beside(error.description, detail)
     expected, found = getattr(error, "expected", ""), getattr(error, "found", "")
     if expected or found:
         told |= {"expected": expected, "found": found}
     return {**told, "next": _next(error, command)}
+
+
+def _beside(description: str, detail: str) -> str:
+    """The sentence and its reason; a reason of several lines stands below it."""
+    if not description:
+        return detail
+    return f"{description}\n{detail}" if "\n" in detail else f"{description} ({detail})"
 
 
 def _next(error: PapaverError, command: str) -> str:

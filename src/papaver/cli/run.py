@@ -57,7 +57,8 @@ class Run:
             self.line(**told)
             return
         rule = f" [{one_line(told['rule'])}]" if told["rule"] else ""
-        click.echo(f"papaver: {clean(str(told['detail'] or told['error']), '  ')}{rule}", err=True)
+        first, *more = clean(str(told["detail"] or told["error"])).split("\n")
+        click.echo("\n  ".join((f"papaver: {first}{rule}", *more)), err=True)
         for name in ("expected", "found", "next"):
             if told.get(name):
                 click.echo(f"  {name:<9} {clean(str(told[name]), ' ' * 12)}", err=True)
@@ -91,8 +92,11 @@ class Run:
 
 
 class _Plain(logging.Formatter):
-    """A record in one paragraph, made safe, with our name in front of warnings."""
+    """A record in one paragraph, its traceback included, made safe, with our name in front of warnings."""
 
     def format(self, record: logging.LogRecord) -> str:
-        text = clean(record.getMessage(), "  ")
+        said = record.getMessage()
+        if record.exc_info:
+            said = f"{said}\n{self.formatException(record.exc_info)}"
+        text = clean(said, "  ")
         return text if record.name == "papaver.exchange" else f"papaver: {text}"

@@ -14,7 +14,7 @@ from papaver.company.offer import CONVERSATIONS, DEFAULT_PROTOCOLS, Mcp, Offer, 
 from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Texts
-from papaver.company.turn import Handler
+from papaver.company.turn import Handler, check_answers_async
 from papaver.company.wired import Wired
 from papaver.ports.company import ClientStore, CompanyStore
 from papaver.ports.system import Clock, Fetcher, Ids
@@ -88,7 +88,7 @@ class Company:
         self._wired: Wired | None = None
 
     def conversation(self, handler: H) -> H:
-        """Decorates the one handler that answers conversations: the Company Agent."""
+        """Decorates the one handler that answers conversations: the Company Agent. Raises ConfigurationError."""
         if self._handler is not None:
             raise ConfigurationError(
                 f"{self.offer.name} has two conversation handlers; decorate one", rule="configuration.one-handler"
@@ -97,8 +97,13 @@ class Company:
             raise ConfigurationError(
                 "conversations=False, but a handler is given; leave out one of them", rule="configuration.one-handler"
             )
+        check_answers_async(handler)
         self._handler = handler
         return handler
+
+    def check_complete(self) -> None:
+        """What is checked again when it starts to run: it has a handler. Raises ConfigurationError."""
+        check_handler(self.offer, self._handler)
 
     def owns(self, host: str, path: str) -> bool:
         """Whether a request is this Company's: its documents on its own host, its endpoints by path."""
@@ -164,7 +169,7 @@ class Company:
 
         `turns_elsewhere`: another process runs the turns of this store.
         """
-        check_handler(self.offer, self._handler)
+        self.check_complete()
         check_not_running(self.offer, self._wired)
         self._wired = Wired(
             self.id,

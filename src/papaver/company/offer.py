@@ -30,6 +30,7 @@ __all__ = [
     "OpenApi",
     "check_base_url",
     "check_local_path",
+    "check_name",
     "check_retirements",
     "check_served_versions",
 ]
@@ -86,6 +87,7 @@ class Offer:
     internal_hosts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        check_name(self.name)
         check_base_url(self.base_url, self.domain)
         check_local_path(self.local_path, self.base_url)
         check_served_versions(self.protocols)
@@ -155,6 +157,13 @@ class Offer:
     def retiring(self) -> Mapping[Version, Retirement]:
         """The served versions that are about to end."""
         return {version: plan for text, plan in self.retirements.items() if (version := read_version(text)) is not None}
+
+
+@rule("offer.name")
+def check_name(name: str) -> None:
+    """3.1: people are shown whom they talk to."""
+    if not name.strip():
+        raise ConfigurationError(f"name is {name!r}, expected what people call the Company", rule="offer.name")
 
 
 @rule("offer.base-url")

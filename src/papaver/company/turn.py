@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, overload
 
 from papaver.company.journal import Steps
@@ -14,7 +15,7 @@ from papaver.protocol.terms import ClientId, ConversationId, TurnId, UserId
 from papaver.values.rules import rule
 from papaver.web.urls import UrlError, check_https
 
-__all__ = ["Handler", "Reply", "Transcript", "Turn", "check_author", "messages_of"]
+__all__ = ["Handler", "Reply", "Transcript", "Turn", "check_answers_async", "check_author", "messages_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +127,37 @@ class Turn:
 
 Handler = Callable[[Turn], Awaitable[str | Reply | None]] | Callable[[Turn], AsyncIterator[str]]
 """`async def answer(turn)` returning the reply, or an async generator that yields pieces of its text."""
+
+
+@rule("configuration.handler-is-async")
+def check_answers_async(handler: object) -> None:
+    """A handler that is not async would stop every other turn while it works. Raises ConfigurationError."""
+    if not _is_async(handler):
+        raise ConfigurationError(
+            f"the handler is {_kind(handler)}, expected a function such as `async def answer(turn)`",
+            rule="configuration.handler-is-async",
+        )
+
+
+def _is_async(handler: object) -> bool:
+    """Whether a call gives something to await, or to iterate; through `partial`, `wraps` and `__call__`."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    if inspect.isclass(handler) or not callable(handler):
+        return False
+    if not inspect.isroutine(handler):
+        handler = type(handler).__call__
+    made = (handler, inspect.unwrap(handler))
+    return any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in made)
+
+
+def _kind(handler: object) -> str:
+    """What somebody gave, in words."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    name = getattr(handler, "__qualname__", "")
+    if inspect.isclass(handler):
+        return f"the class {name}"
+    if inspect.isroutine(handler):
+        return f"{name}, which is not async"
+    return f"{handler!r:.80}, which is not async" if callable(handler) else f"{handler!r:.80}"

@@ -9,7 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from papaver.cli.main import cli
+from tests.house.second_module import module_named
 
+SILENT = """
+from papaver import Company, SqliteStore
+company = Company(domain="shop.example", name="Shop", base_url="https://shop.example/poppy", store=SqliteStore("s.db"))
+"""
 TOML = 'domain = "{domain}"\nname = "Shop"\nbase_url = "{base_url}"\nwebsite = true\n'
 
 
@@ -60,3 +65,31 @@ def test_a_failed_comparison_names_the_value_and_the_rule(
     assert told["rule"] == rule
     assert domain in told["detail"] or base_url in told["detail"]
     assert told["next"]
+
+
+def test_a_company_without_its_handler_is_not_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would not start either."""
+    monkeypatch.chdir(tmp_path)
+    module = module_named(tmp_path, SILENT)
+    told = json.loads(CliRunner().invoke(cli, ["company", "check", f"{module}:company", "--json"]).stdout)
+    assert told["rule"] == "configuration.one-handler"
+
+
+def test_a_target_without_a_company_is_not_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An app that nobody added a Company to."""
+    monkeypatch.chdir(tmp_path)
+    module = module_named(tmp_path, "async def app(scope, receive, send): ...\n")
+    told = json.loads(CliRunner().invoke(cli, ["company", "check", f"{module}:app", "--json"]).stdout)
+    assert (told["rule"], told["detail"]) == ("config.one-company", "expected one Company, found none")
+    assert "app:company or app:app" in told["next"]
+
+
+def test_a_store_in_a_folder_that_is_not_there_is_noted(tmp_path: Path) -> None:
+    """It will be made, which is not what a mistyped path is meant to do."""
+    (tmp_path / "papaver.toml").write_text(
+        f'store = "gone/poppy.db"\n{TOML.format(domain="shop.example", base_url="https://shop.example/poppy")}'
+    )
+    done = CliRunner().invoke(cli, ["company", "check", "--config", str(tmp_path / "papaver.toml")])
+    assert done.exit_code == 0
+    assert f"the store's folder {tmp_path / 'gone'} is not there" in done.stderr
+    assert "not there" not in _check(tmp_path).stderr

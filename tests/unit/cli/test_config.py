@@ -19,7 +19,12 @@ from tests.house.second_module import module_named
 MINIMAL = (
     'domain = "shop.example"\nname = "Shop"\nbase_url = "https://shop.example/poppy"\nhandler = "{module}:answer"\n'
 )
-HANDLER = "async def answer(turn): return 'x'\nnot_one = 3\n"
+HANDLER = """
+async def answer(turn): return 'x'
+def slow(turn): return 'x'
+class Answers: ...
+not_one = 3
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -107,15 +112,20 @@ def test_the_file_here_is_the_default(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("more", "named"),
     [
-        ('domian = "x"\nnmae = "y"\n', "unknown: domian, nmae"),
-        ("[server]\nprot = 1\n", "unknown: server.prot"),
-        ("[limits]\nbody_byte = 1\n", "unknown in [limits]: body_byte"),
-        ("[texts]\nsorry = '1'\n", "unknown in [texts]: sorry"),
-        ("[limits]\nbody_bytes = 'many'\n", "$.limits"),
-        ("accept = 'some'\n", "$.accept"),
-        ("server = 3\n", "$.server"),
-        ("[[apis]]\ntype = 'soap'\nurl = ''\ndescription = ''\n", "$.apis[0].type"),
+        ('domian = "x"\nnmae = "y"\n', "unknown: domian (is it domain?), nmae (is it name?)"),
+        ("[server]\nprot = 1\n", "unknown: server.prot (is it server.port?)"),
+        ("[limits]\nbody_byte = 1\n", "unknown in [limits]: body_byte (is it body_bytes?)"),
+        ("[texts]\nsorry = '1'\n", "unknown in [texts]: sorry; known are "),
+        ("[limits]\nbody_bytes = 'many'\n", "limits[...]: expected `int`, got `str`"),
+        ("accept = 'some'\n", "accept: Invalid enum value 'some', expected 'all' or 'allowed'"),
+        ("server = 3\n", "server: expected `object`, got `int`"),
+        (
+            "[[apis]]\ntype = 'soap'\nurl = ''\ndescription = ''\n",
+            "apis[0].type: Invalid enum value 'soap', expected 'openapi' or 'mcp'",
+        ),
         ("not toml", "it is not TOML"),
+        ("store = ''\n", 'store is "", expected the path of a file'),
+        ("store = '.'\n", 'store is ".", expected the path of a file'),
     ],
 )
 def test_what_is_wrong_in_the_file_is_named(tmp_path: Path, more: str, named: str) -> None:
@@ -157,7 +167,9 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         ("nonsense", "is not MODULE:NAME"),
         ("no_such_module_at_all:answer", "there is no module no_such_module_at_all"),
         ("{module}:gone", "has no gone"),
-        ("{module}:not_one", "not a function"),
+        ("{module}:not_one", "the handler is 3, expected a function such as `async def answer(turn)`"),
+        ("{module}:slow", "the handler is slow, which is not async"),
+        ("{module}:Answers", "the handler is the class Answers"),
     ],
 )
 def test_a_handler_that_is_not_there_is_told(tmp_path: Path, handler: str, what: str) -> None:
@@ -219,6 +231,50 @@ def test_what_is_neither_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """With what may be named."""
     monkeypatch.chdir(tmp_path)
     assert _fails(None, f"{module_named(tmp_path, APP)}:nothing").rule == "config.target"
+
+
+def test_a_function_that_is_no_app_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler is no app: nothing could be served."""
+    monkeypatch.chdir(tmp_path)
+    error = _fails(None, f"{module_named(tmp_path, HANDLER)}:answer")
+    assert error.rule == "config.target"
+    assert "app:company or app:app" in getattr(error, "next", "")
+
+
+RAISES = """
+def build():
+    return {}["gone"]
+
+build()
+"""
+FACTORY = """
+def build():
+    import no_such_module_at_all
+"""
+
+
+def test_an_error_in_the_module_shows_its_own_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And none of ours or of the import."""
+    monkeypatch.chdir(tmp_path)
+    module = module_named(tmp_path, RAISES)
+    error = _fails(None, f"{module}:app")
+    assert (error.rule, error.description) == ("config.target", f"{module}:app raised KeyError")
+    assert f'{module}.py", line 3, in build' in error.detail
+    assert error.detail.endswith("KeyError: 'gone'")
+    assert "importlib" not in error.detail
+    assert "papaver/cli" not in error.detail
+
+
+@pytest.mark.parametrize("text", ["import no_such_module_at_all\n", FACTORY], ids=["module", "function"])
+def test_a_module_that_is_missing_further_in_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """The module itself is there: what it imports is not."""
+    monkeypatch.chdir(tmp_path)
+    module = module_named(tmp_path, text)
+    error = _fails(None, f"{module}:build")
+    assert f"{module} imports no_such_module_at_all, and there is no such module, line " in error.description
+    assert "install no_such_module_at_all" in getattr(error, "next", "")
 
 
 def test_both_a_file_and_a_name_are_a_usage_error(tmp_path: Path) -> None:

@@ -50,6 +50,12 @@ def test_a_company_s_own_sentence_is_told_beside_its_code() -> None:
     assert told["detail"] == "the Company answered 400 (invalid_session: iat is too old)"
 
 
+def test_a_reason_of_several_lines_stands_below_its_sentence() -> None:
+    """As a traceback does."""
+    told = describe(CliError("it raised KeyError", detail="line 1\nline 2", next="x"), "papaver")
+    assert told["detail"] == "it raised KeyError\nline 1\nline 2"
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"error_description": 3}'])
 def test_an_answer_without_a_sentence_is_told_by_its_code(body: bytes) -> None:
     """Whatever else the Company answered with is not shown."""

@@ -23,6 +23,11 @@ def probe(run: Run, what: str) -> None:
         raise SignInNeeded("orders:read")
     if what == "warns":
         logging.getLogger("papaver.network").warning("take\x07 care")
+    if what == "breaks":
+        try:
+            raise ValueError("no\x1b[31m row")
+        except ValueError:
+            logging.getLogger("papaver.company.turns").exception("turn t1 failed")
     if what == "exchanges":
         logging.getLogger("papaver.exchange").debug("> GET https://shop.example/")
     run.line(what=what, home=str(run.home.folder), resolve=str(run.network.resolve))
@@ -80,6 +85,13 @@ def test_warnings_go_to_stderr_made_safe() -> None:
     status, out, errors = _run("warns", "--json")
     assert (status, errors) == (0, "papaver: take care\n")
     assert "care" not in out
+
+
+def test_a_warning_has_its_traceback_made_safe() -> None:
+    """What a handler raised is what its author has to see."""
+    errors = _run("breaks")[2]
+    assert errors.startswith("papaver: turn t1 failed\n  Traceback (most recent call last):\n")
+    assert errors.endswith("  ValueError: no row\n")
 
 
 def test_exchanges_are_shown_only_when_asked_for() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from papaver.company.app import Company
 from papaver.company.clients import check_accepted, check_keys_usable
 from papaver.company.conversations import check_text
 from papaver.company.offer import check_retirements, check_served_versions
-from papaver.company.turn import check_author
+from papaver.company.turn import check_answers_async, check_author
 from papaver.jose.keys import KeySet, PrivateKey, write_key_set
 from papaver.protocol.conversation.model import Author, AuthorType, Message
 from papaver.protocol.errors import ConfigurationError, InvalidSession, PayloadTooLarge
@@ -145,3 +146,70 @@ async def test_a_company_runs_once() -> None:
             await shop.wire(bench.clock, SeededIds("again"), bench.documents)
         assert caught.value.rule == "configuration.runs-once"
         assert (await bench.start()).status == 201
+
+
+class Answering:
+    """Handlers of every kind that can be awaited or iterated."""
+
+    async def __call__(self, turn: object) -> str:
+        return "x"
+
+    async def answer(self, turn: object, more: int = 0) -> str:
+        return "x"
+
+    async def pieces(self, turn: object) -> AsyncIterator[str]:
+        yield "x"
+
+
+class Slow:
+    """Handlers that would hold up everybody."""
+
+    def __call__(self, turn: object) -> str:
+        return "x"
+
+    def answer(self, turn: object, more: int = 0) -> str:
+        return "x"
+
+
+@functools.wraps(Answering.answer)
+def wrapped(*given: Any) -> Any:
+    """What a decorator makes of an async function."""
+    return Answering().answer(*given)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        Answering(),
+        Answering().answer,
+        Answering().pieces,
+        functools.partial(Answering().answer, more=1),
+        functools.partial(Answering()),
+        wrapped,
+    ],
+    ids=["object", "method", "generator", "partial", "partial-object", "wrapped"],
+)
+def test_a_handler_is_async_in_whatever_form(handler: object) -> None:
+    """A function, a method, an object that can be called, or a part of one."""
+    check_answers_async(handler)
+
+
+@pytest.mark.parametrize(
+    ("handler", "named"),
+    [
+        (Slow(), "Slow object"),
+        (Slow().answer, "Slow.answer, which is not async"),
+        (functools.partial(Slow().answer, more=1), "Slow.answer, which is not async"),
+        (Answering, "the class Answering"),
+        (str, "the class str"),
+        (3, "the handler is 3,"),
+    ],
+    ids=["object", "method", "partial", "class", "builtin", "number"],
+)
+def test_a_handler_that_is_not_async_is_refused_when_it_is_given(handler: Any, named: str) -> None:
+    """By its name, and not at the first message."""
+    company = Company(domain="a.example", name="A", base_url="https://a.example/p", store=MemoryStore())
+    with pytest.raises(ConfigurationError) as caught:
+        company.conversation(handler)
+    assert caught.value.rule == "configuration.handler-is-async"
+    assert named in caught.value.description

@@ -16,6 +16,7 @@ from papaver.stores.memory import MemoryStore
 
 GOOD: dict[str, Any] = {"domain": "example.com", "name": "Example", "base_url": "https://api.example.com/poppy"}
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "no name": ({"name": " "}, "offer.name"),
     "http": ({"base_url": "http://api.example.com/poppy"}, "offer.base-url"),
     "no URL": ({"base_url": "api.example.com"}, "offer.base-url"),
     "a slash at the end": ({"base_url": "https://api.example.com/"}, "offer.base-url"),

@@ -61,6 +61,11 @@ class SqliteStore:
         self._tables: dict[CompanyId, SqliteTables] = {}
 
     @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    @property
     def is_open(self) -> bool:
         return self._writer.is_open
 
