@@ -1,7 +1,7 @@
 """One Company's changes within a group commit: loaded together, decided in memory, written together before COMMIT.
 
 A head that this process wrote is kept for the next group as long as no other connection has written to the file
-(docs/decisions/0016-a-group-is-decided-in-memory.md).
+(docs/decisions/0020-a-group-is-decided-in-memory.md).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from papaver.protocol.conversation.change import Change, Keys, Loaded, SessionRo
 from papaver.protocol.conversation.model import Status
 from papaver.protocol.conversation.state import Head, Lease, Receipt
 from papaver.protocol.terms import ClientId, ConversationId, SessionId
-from papaver.stores.sqlite.forms import digest, read_receipt
+from papaver.stores.sqlite.forms import digest, number, read_receipt
 from papaver.stores.sqlite.replays import Replays
 from papaver.stores.sqlite.rows import execute_in, insert_rows, select_in
 from papaver.stores.sqlite.sessions import load_session
+from papaver.stores.sqlite.shares import Shares
 from papaver.stores.sqlite.writer import Transaction
 from papaver.stores.turns import due_since, seconds
 
@@ -37,7 +38,7 @@ _RECEIPTS = (
     "SELECT key, fingerprint, conversation, accepted_as, status, responder FROM receipts WHERE company = ? AND key"
 )
 _FORGET_JOURNAL = "DELETE FROM journal WHERE company = ? AND conversation"
-_HEAD_COLUMNS = "company, id, head, changed_at, closed, changed_day, due_since"
+_HEAD_COLUMNS = "company, id, head, changed_at, closed, changed_day, due_since, client_key, user_key"
 _SAME_COLUMNS = "company, id, head, changed_at, closed, changed_day"
 _SAME = " ON CONFLICT DO UPDATE SET head = excluded.head, changed_at = excluded.changed_at"
 """For a head of which nothing else has changed: SQLite rewrites the index of each column that is named."""
@@ -74,7 +75,10 @@ class Apply:
 
 
 class Group:
-    """Lives as long as its log, and is used on the writer's thread alone. `dead`: holders, once somebody asked."""
+    """Lives as long as its log, and is used on the writer's thread alone.
+
+    `dead`: holders, and `shares`: what the living ones run, once somebody asked.
+    """
 
     __slots__ = (
         "_before",
@@ -91,6 +95,7 @@ class Group:
         "_transaction",
         "dead",
         "replays",
+        "shares",
     )
 
     def __init__(self, company: int) -> None:
@@ -107,6 +112,7 @@ class Group:
         self._fresh: list[tuple[object, ...]] = []
         self._journal: dict[tuple[ConversationId, str], bytes] = {}
         self.dead: tuple[str, ...] | None = None
+        self.shares: dict[str, Shares] = {}
         self.replays = Replays(company)
 
     def enter(self, transaction: Transaction) -> None:
@@ -120,6 +126,7 @@ class Group:
             self.forget()
         self._receipts.clear()
         self.dead = None
+        self.shares.clear()
         self._transaction = transaction
         transaction.hold(self)
         self._load(transaction)
@@ -274,7 +281,9 @@ class Group:
             assert now is not None
             at = seconds(now.head)
             if before is None:
-                fresh.append((company, id, row, at, now.closed, now.changed_day, now.due_since))
+                client, user = now.head.client_id, now.head.user_id
+                whose = number(client), number(client, user)
+                fresh.append((company, id, row, at, now.closed, now.changed_day, now.due_since, *whose))
                 continue
             moved = (now.closed, now.changed_day) != (before.closed, before.changed_day)
             due, ended = now.due_since != before.due_since, id in self._ended

@@ -51,5 +51,4 @@ def execute_in(
     connection: sqlite3.Connection, statement: str, values: tuple[object, ...], among: Sequence[object]
 ) -> None:
     """The same for a statement that returns no rows."""
-    for _ in select_in(connection, statement, values, among):
-        pass
+    list(select_in(connection, statement, values, among))

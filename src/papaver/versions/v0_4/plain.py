@@ -1,7 +1,8 @@
 """The commonest body by far, a message of nothing but text, read at a fraction of what the models cost.
 
 What is read here reads alike there: the same members, once each, and nothing else. The marks are counted as in
-`papaver.jose.claims`: without a backslash each of them delimits a name or a value, so nothing is there twice.
+`papaver.jose.claims`: without a backslash each of them delimits a name or a value, so nothing is there twice
+(docs/decisions/0022-a-plain-message-has-a-short-way.md).
 """
 
 from __future__ import annotations
