@@ -132,7 +132,8 @@ class KeyFile:
         """Only one process reads or writes the file at a time, so two that start at once make one key."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+            lock = os.open(self.path.with_name(self.path.name + ".lock"), flags, 0o600)
         except OSError as error:
             raise _unusable(self.path, error) from error
         try:

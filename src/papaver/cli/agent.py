@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from papaver.adapters.httpx2.personal_agent import PersonalAgent
 from papaver.adapters.keyfile import KeyFile
-from papaver.cli.home import PROFILE
 from papaver.cli.run import Run
 from papaver.personal_agent.settings import AgentLimits
 from papaver.stores.memory_vault import MemoryVault
@@ -36,6 +35,6 @@ def agent_of(run: Run) -> PersonalAgent:
 
 def agent_or_nobody(run: Run) -> PersonalAgent:
     """The same, or one that leaves nothing behind when the home has none: enough to discover."""
-    if (run.home.folder / PROFILE).exists():
+    if run.home.is_begun:
         return agent_of(run)
     return PersonalAgent(NOBODY, keys=KeyFile(run.home.folder / "keys.json"), vault=MemoryVault(), network=run.network)

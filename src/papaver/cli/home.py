@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from papaver.personal_agent.identity import Identity
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import ClientId
 from papaver.stores.file_lock import FileLock
+from papaver.values.rules import rule
 from papaver.web.urls import read_url
 
 __all__ = ["Home", "Profile", "home_folder", "write_private"]
@@ -57,9 +59,21 @@ class Home:
         """The file of the vault."""
         return self.folder / "agent.db"
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether somebody said who the Personal Agent is. Raises ConfigurationError when that cannot be seen."""
+        try:
+            (self.folder / PROFILE).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise _unusable(self.folder, error) from error
+        return True
+
     def profile(self) -> Profile:
-        """Who the Personal Agent is. Raises ConfigurationError when nobody said so yet."""
+        """Who the Personal Agent is. Raises ConfigurationError when nobody said so yet, or others may change it."""
         path = self.folder / PROFILE
+        check_folder_ours(self.folder)
         try:
             return msgspec.json.decode(path.read_bytes(), type=Profile)
         except FileNotFoundError:
@@ -84,6 +98,8 @@ class Home:
         identity = _identity(profile, self.keys)
         publish = self.folder / "publish"
         try:
+            private_folder(self.folder)
+            check_folder_ours(self.folder)
             private_folder(publish)
             lock = FileLock(self.folder / f"{PROFILE}.lock")
         except OSError as error:
@@ -109,6 +125,42 @@ class Home:
                 rule="home.one-identity",
                 next=f"papaver init {client_id} --home FOLDER, with a folder of its own",
             )
+
+
+@rule("home.ours")
+def check_folder_ours(folder: Path) -> None:
+    """Keys and vault are where nobody else can put, swap or remove a file: the folder is ours, and only we write to it.
+
+    A folder above it may be written to by everybody only as /tmp is, where each removes their own. A folder that does
+    not exist is nobody's. Windows keeps its rights elsewhere. Raises CliError.
+    """
+    if sys.platform == "win32":
+        return
+    whole = Path(os.path.realpath(folder))
+    try:
+        found = whole.stat()
+        above = [(one, one.stat().st_mode) for one in whole.parents]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise _unusable(folder, error) from error
+    if found.st_uid != os.geteuid():
+        raise _not_ours(f"{whole} belongs to another user (uid {found.st_uid})", "use --home with a folder of your own")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _not_ours(
+            f"others than its owner may write to {whole} (mode {stat.S_IMODE(found.st_mode):04o})",
+            f"see that nothing in it is a stranger's, then: chmod 700 {whole}",
+        )
+    for one, mode in above:
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise _not_ours(
+                f"everybody may write to {one} (mode {stat.S_IMODE(mode):04o}), and so exchange {whole}",
+                f"chmod o-w {one}, or use --home with another folder",
+            )
+
+
+def _not_ours(what: str, then: str) -> CliError:
+    return CliError(what, code="configuration", rule="home.ours", next=then)
 
 
 def private_folder(folder: Path) -> None:

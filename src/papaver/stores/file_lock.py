@@ -67,7 +67,7 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         """Raises OSError when the file cannot be opened."""
         self.path = path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
     def take(self) -> None:
         """Wait for it, blocking this thread."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,108 @@ def test_a_home_that_is_a_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Home(tmp_path / "file").begin(Profile(ME))
     assert caught.value.rule in ("home.usable", "keyfile.readable")
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permission bits")
+
+
+def _refused(folder: Path) -> PapaverError:
+    """What each way into a home says, with its remedy."""
+    with pytest.raises(PapaverError) as first:
+        Home(folder).begin(Profile(ME))
+    with pytest.raises(PapaverError) as second:
+        Home(folder).profile()
+    assert str(first.value) == str(second.value)
+    assert getattr(first.value, "next", "")
+    return first.value
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o770, 0o720, 0o707, 0o702, 0o777, 0o1777])
+def test_a_home_that_others_may_write_to_gets_no_key(tmp_path: Path, mode: int) -> None:
+    """They could lay a file in the place of ours; nothing is written, and the command to type is told."""
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(mode)
+    error = _refused(home)
+    assert (error.rule, list(home.iterdir())) == ("home.ours", [])
+    assert getattr(error, "next", "").endswith(f"chmod 700 {home}")
+    assert f"{mode:04o}" in error.description
+    home.chmod(0o700)
+    Home(home).begin(Profile(ME))
+
+
+@posix
+def test_a_home_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root, or in a folder that somebody lent: its owner can change what is in it."""
+    mine = tmp_path.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    error = _refused(tmp_path)
+    assert (error.rule, list(tmp_path.iterdir())) == ("home.ours", [])
+    assert "another user" in error.description
+
+
+@posix
+@pytest.mark.parametrize(("mode", "good"), [(0o777, False), (0o1777, True), (0o775, True)])
+def test_a_home_that_everybody_could_exchange_is_not_used(tmp_path: Path, mode: int, good: bool) -> None:
+    """Who may rename in the folder above may put a home of their own there; in one like /tmp they may not."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(mode)
+    home = tmp_path / "open" / "home"
+    home.mkdir(mode=0o700)
+    if good:
+        Home(home).begin(Profile(ME))
+    else:
+        assert _refused(home).rule == "home.ours"
+
+
+@posix
+def test_a_new_home_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
+    """A shell that gives everybody everything changes nothing."""
+    before = os.umask(0)
+    try:
+        Home(tmp_path / "home").begin(Profile(ME))
+    finally:
+        os.umask(before)
+    assert {mode for mode in _modes(tmp_path).values() if mode & 0o077} == set()
+
+
+@posix
+@pytest.mark.parametrize("name", ["agent.json", "agent.json.new", "publish/agent.json", "keys.json.new"])
+def test_a_planted_link_is_replaced_and_never_written_through(tmp_path: Path, name: str) -> None:
+    """What it leads to stays as it was."""
+    other, home = tmp_path / "other", tmp_path / "home"
+    Home(home).begin(Profile(ME))
+    other.write_text(home.joinpath("agent.json").read_text())
+    before = other.read_text()
+    (home / name).unlink(missing_ok=True)
+    (home / name).symlink_to(other)
+    Home(home).begin(Profile(ME, "Other name"))
+    Home(home).keys.add()
+    assert other.read_text() == before
+    assert not [path for path in home.rglob("*") if path.is_symlink()]
+
+
+@posix
+@pytest.mark.parametrize("name", ["agent.json.lock", "keys.json.lock"])
+def test_a_lock_is_not_made_through_a_planted_link(tmp_path: Path, name: str) -> None:
+    """It is told, and what it leads to is not made."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / name).symlink_to(tmp_path / "other")
+    with pytest.raises(ConfigurationError):
+        Home(home).begin(Profile(ME))
+    assert not (tmp_path / "other").exists()
+
+
+@posix
+def test_a_home_that_cannot_be_seen_is_told(tmp_path: Path) -> None:
+    """As a setting that is wrong, never as a traceback."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert not Home(tmp_path / "none").is_begun
+    with pytest.raises(ConfigurationError) as caught:
+        _ = Home(tmp_path / "loop").is_begun
+    assert caught.value.rule == "home.usable"
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
