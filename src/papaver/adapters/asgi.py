@@ -7,7 +7,7 @@ from typing import Any
 
 from papaver.company.app import Company
 from papaver.company.incoming import Incoming
-from papaver.protocol.errors import InvalidRequest, PayloadTooLarge
+from papaver.protocol.errors import ConfigurationError, InvalidRequest, PayloadTooLarge
 from papaver.versions import DIALECTS
 from papaver.web.messages import Headers, Response
 
@@ -30,7 +30,11 @@ ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class CompanyEndpoint:
-    """A Company as an ASGI app, for any mount. What is not the Company's goes to `otherwise`, or gets 404."""
+    """A Company as an ASGI app, for any mount. What is not the Company's goes to `otherwise`, or gets 404.
+
+    Without `otherwise` it may be a server's whole app: a websocket is closed, and the lifespan starts when the Company
+    is run (`running`), and says so when it is not.
+    """
 
     def __init__(self, company: Company, otherwise: ASGIApp | None = None) -> None:
         self._company, self._otherwise = company, otherwise
@@ -45,6 +49,22 @@ class CompanyEndpoint:
             await self._otherwise(scope, receive, send)
         elif scope["type"] == "http":
             await send_response(Response(404), send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close"})
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            _ = self._company.sessions  # which only a Company has that is run
+        except ConfigurationError as error:
+            await send({"type": "lifespan.startup.failed", "message": error.description})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
 
 
 def path_of(scope: Scope) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from typing import Any
 
 import pytest
+import uvicorn
 
 from papaver.adapters.asgi import CompanyEndpoint, Receive, Scope, Send, send_response, upstream_headers
 from papaver.web.messages import Headers, Response
@@ -49,7 +52,59 @@ async def test_what_is_not_the_companys_is_handed_on() -> None:
             await call(app, "GET", "/poppy/conversations", type=kind)
         assert seen == ["http", "lifespan", "websocket"]
         assert (await call(CompanyEndpoint(company), "GET", "/other")).status == 404
-        assert (await call(CompanyEndpoint(company), type="lifespan")).messages == []
+
+
+async def test_a_websocket_at_a_company_is_closed_and_never_an_error_of_the_server() -> None:
+    """Whatever its path, before it is opened: the server answers 403."""
+    company = shop()
+    async with served(company):
+        for path in ("/poppy/conversations", "/other"):
+            refused = await call(CompanyEndpoint(company), "GET", path, type="websocket")
+            assert refused.messages == [{"type": "websocket.close"}]
+
+
+async def test_a_company_that_is_run_may_be_a_server_s_whole_app() -> None:
+    """Its lifespan starts and ends, though whoever runs the Company does the work."""
+    company = shop()
+    async with served(company):
+        lived = await call(CompanyEndpoint(company), type="lifespan", chunks=[b"", b""])
+        kinds = [message["type"] for message in lived.messages]
+        assert kinds == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+async def test_a_company_that_nobody_runs_does_not_start_a_server() -> None:
+    """The server's log says what to do, before the first request fails."""
+    (told,) = (await call(CompanyEndpoint(shop()), type="lifespan")).messages
+    assert told["type"] == "lifespan.startup.failed"
+    assert "running(" in told["message"]
+
+
+async def test_a_server_with_its_lifespan_on_serves_a_bare_company() -> None:
+    """uvicorn itself: it starts, refuses an upgrade with 403 and ends in order."""
+    company = shop()
+    async with served(company) as app:
+        config = uvicorn.Config(app, host="127.0.0.1", port=0, lifespan="on", log_config=None, ws="websockets-sansio")
+        server = uvicorn.Server(config)
+        listening = socket.create_server(("127.0.0.1", 0))
+        serving = asyncio.create_task(server.serve([listening]))
+        try:
+            while not server.started:
+                await asyncio.sleep(0)
+                assert not serving.done()
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            writer.write(UPGRADE)
+            assert (await reader.readline()).split()[1] in (b"403", b"404")
+            writer.close()
+        finally:
+            server.should_exit = True
+            await serving
+    assert server.lifespan.should_exit is False
+
+
+UPGRADE = (
+    b"GET /poppy/conversations HTTP/1.1\r\nHost: api.example.com\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
 
 
 @pytest.mark.parametrize("host", ["api.example.com", "evil.example", "127.0.0.1:8000", "example.com", ""])
