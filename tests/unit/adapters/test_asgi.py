@@ -211,6 +211,35 @@ async def test_c91_a_body_above_the_limit_is_413_with_and_without_its_length(dec
         assert answer.status == 201
 
 
+@pytest.mark.parametrize("chunk", [1024, 4096, 100_000, 262_145])
+@pytest.mark.parametrize("declared", ["", "0", "262144", "many"])
+async def test_c91_a_body_that_never_ends_is_refused_at_the_limit(chunk: int, declared: str) -> None:
+    """Without a length, or with one that is not true: no more is asked for than what goes one piece above the limit."""
+    company, asked, sent = shop(), 0, list[Any]()
+    body = message() + b" " * chunk
+
+    async def receive() -> dict[str, Any]:
+        nonlocal asked
+        asked += 1
+        return {"type": "http.request", "body": body[:chunk] if asked == 1 else b" " * chunk, "more_body": True}
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    fields = {**signed(company, "POST", ENDPOINT), **({"content-length": declared} if declared else {})}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/poppy/conversations",
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
+    }
+    async with served(company) as app:
+        await app(scope, receive, send)
+    assert (sent[0]["status"], json.loads(sent[1]["body"])["error"]) == (413, "invalid_request")
+    assert asked == 262_144 // chunk + 1
+
+
 @pytest.mark.parametrize("suffix", ["", "/close"])
 async def test_a_body_that_breaks_off_changes_nothing(suffix: str) -> None:
     """Half a request is none, even where an empty body would be allowed."""
