@@ -56,7 +56,7 @@ class Health:
     async def _turns_are_run(self) -> str:
         if not self._turns_run():
             return "no turn runner runs"
-        waited = await self._runner.due_for()
+        waited = await self._runner.stuck_for()
         return OK if waited < STUCK else f"one has been due for {waited:.0f} s"
 
 

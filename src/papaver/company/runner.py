@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from typing import Final
 
 from papaver.company.settings import CompanyLimits
 from papaver.company.turns import Turns
-from papaver.ports.company import ConversationLog, LeasedTurn, Watch
+from papaver.ports.company import ConversationLog, LeasedTurn, Share, Watch
 from papaver.ports.system import Clock, Ids
 from papaver.protocol.conversation.operations import LeaseLost
 from papaver.protocol.terms import TurnId
@@ -33,10 +34,17 @@ class Runner:
     ) -> None:
         self._log, self._turns, self._clock, self._ids = store_log, turns, clock, ids
         self._limits, self._holder = limits, holder
+        self._share = Share(limits.turns_per_user, limits.turns_per_client)
         self._stopped = asyncio.Event()
         # As many turns as came the last time are asked for at once, so that their leases share a commit.
         self._together = 1
         self._running: dict[asyncio.Task[None], LeasedTurn] = {}
+        # Of each client and each User of one, and how many more may just be theirs.
+        self._places: Counter[tuple[str, ...]] = Counter()
+        self._asking = 0
+        self._watch: Watch | None = None
+        self._began = False
+        self._moved_at = float("-inf")
 
     def stop(self) -> None:
         """Lease nothing more; turns that run are given back, due at once for another process."""
@@ -45,18 +53,40 @@ class Runner:
     async def run(self) -> None:
         """Until `stop`. A round that fails, such as of a store that is away, is logged and tried again."""
         stopped = asyncio.create_task(self._stopped.wait())
+        self._began = True
         try:
             with self._log.watch_turns() as watch:
+                self._watch = watch
                 while not self._stopped.is_set():
                     await self._round(watch, stopped)
         finally:
             stopped.cancel()
             await self._give_back()
 
-    async def due_for(self) -> float:
-        """Seconds for which the oldest due turn has waited; 0 when none is."""
+    async def stuck_for(self) -> float:
+        """Seconds for which a turn has been due that nobody runs, although somebody could; 0 when there is none.
+
+        One that waits because all places are taken, or all of its User's or client's, waits for no fault of ours: as
+        long as turns begin and end within their time, and, when others run them, as long as one is run.
+        """
         count, since = await self._log.turns_pending(self._clock.now())
-        return max(0.0, self._clock.now() - since) if count else 0.0
+        waited = max(0.0, self._clock.now() - since) if count else 0.0
+        if waited and (len(self._running) >= self._limits.turns_at_once or self._shared_out()):
+            return min(waited, max(0.0, self._clock.monotonic() - self._moved_at - self._limits.turn_timeout))
+        if waited and not self._began and await self._log.turns_held(self._clock.now()):
+            return 0.0
+        return waited
+
+    def _shared_out(self) -> bool:
+        """Whether somebody has as many turns as one may have, so that others of theirs may be due."""
+        return any(self._has_share(leased) for leased in self._running.values())
+
+    def _has_share(self, leased: LeasedTurn) -> bool:
+        client, user = leased.head.client_id, leased.head.user_id
+        return (
+            self._places[client, user] + self._asking >= self._share.user
+            or self._places[client,] + self._asking >= self._share.client
+        )
 
     async def _round(self, watch: Watch, stopped: asyncio.Task[bool]) -> None:
         full = False
@@ -80,13 +110,17 @@ class Runner:
             room = self._limits.turns_at_once - len(self._running)
             if room <= 0:
                 return True
-            asked = min(room, self._together)
+            asked = self._asking = min(room, self._together)
             found = await asyncio.gather(*(self._lease() for _ in range(asked)), return_exceptions=True)
+            self._asking = 0
             leased = [one for one in found if isinstance(one, LeasedTurn)]
             for one in leased:
                 task = asyncio.create_task(self._guarded(one))
                 self._running[task] = one
-                task.add_done_callback(lambda done: self._running.pop(done, None))
+                self._places.update(((one.head.client_id,), (one.head.client_id, one.head.user_id)))
+                task.add_done_callback(self._ended)
+            if leased:
+                self._moved_at = self._clock.monotonic()
             for one in found:
                 if isinstance(one, BaseException):
                     raise one
@@ -98,7 +132,18 @@ class Runner:
     async def _lease(self) -> LeasedTurn | None:
         now = self._clock.now()
         turn_id = TurnId("trn_" + self._ids.token())
-        return await self._log.lease(self._holder, turn_id, now=now, until=now + self._limits.lease)
+        until = now + self._limits.lease
+        return await self._log.lease(self._holder, turn_id, now=now, until=until, share=self._share)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        leased = self._running.pop(task)
+        if self._watch is not None and self._has_share(leased):
+            self._watch.wake()
+        for place in (leased.head.client_id,), (leased.head.client_id, leased.head.user_id):
+            self._places[place] -= 1
+            if not self._places[place]:
+                del self._places[place]
+        self._moved_at = self._clock.monotonic()
 
     async def _guarded(self, leased: LeasedTurn) -> None:
         """One turn, and nothing that leaves it: the runner goes on. What fails is due again when its lease is over."""

@@ -42,6 +42,8 @@ class CompanyLimits:
     lease: int = _limit(30, "a turn's lease", low=3)
     lease_renewed: int = _limit(10, "a turn's lease is renewed every", low=1)
     turns_at_once: int = _limit(64, "turns run side by side in one process", low=1)
+    turns_per_user: int = _limit(4, "of them for one User; what waits lets others go first", low=1)
+    turns_per_client: int = _limit(32, "of them for one client", low=1)
     inactivity: int = _limit(30 * 86400, "conversation closed after inactivity", low=60)
     documents_fresh_least: int = _limit(60, "client metadata and key sets: fresh at least", low=0)
     documents_fresh_most: int = _limit(3600, "client metadata and key sets: fresh at most", low=1)

@@ -29,6 +29,7 @@ __all__ = [
     "ReplayKey",
     "SessionRow",
     "SessionStore",
+    "Share",
     "Slice",
     "Watch",
 ]
@@ -73,6 +74,14 @@ class LeasedTurn:
     head: Head
     until_seq: int
     journal: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many turns one holder runs at once for one `user` of a client, and for one `client`."""
+
+    user: int
+    client: int
 
 
 class Watch(Protocol):
@@ -148,9 +157,12 @@ class ConversationLog(Protocol):
         """Wakes when a turn may have become due."""
         ...
 
-    async def lease(self, holder: str, turn_id: TurnId, *, now: float, until: float) -> LeasedTurn | None:
+    async def lease(
+        self, holder: str, turn_id: TurnId, *, now: float, until: float, share: Share | None = None
+    ) -> LeasedTurn | None:
         """Take the turn that has been due longest and that nobody holds; counts up `head.failures`.
 
+        Turns of whom `holder` runs as many as `share` says are passed over, also when several are leased at once.
         A lease that is over (`until` passed) or whose holder is known to be dead is void: its turn keeps its id and its
         journal and gets a greater fencing token. Otherwise the turn gets `turn_id`.
         """
@@ -170,6 +182,10 @@ class ConversationLog(Protocol):
 
     async def turns_pending(self, now: float) -> tuple[int, float]:
         """How many turns are due and since when the oldest, seconds since the epoch; for health and for waiting."""
+        ...
+
+    async def turns_held(self, now: float) -> int:
+        """How many turns are worked on, by whatever living process."""
         ...
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
-from papaver.ports.company import PAGE_BYTES, ClientRow, DocumentRow, LeasedTurn
+from papaver.ports.company import PAGE_BYTES, ClientRow, DocumentRow, LeasedTurn, Share
 from papaver.protocol.conversation import record
 from papaver.protocol.conversation.change import Change, Keys, Loaded, SessionRow, Slice
 from papaver.protocol.conversation.model import Event, Status
@@ -221,9 +222,22 @@ class _Log:
     def watch_turns(self) -> RegisteredWatch:
         return self._registry.watch((self._company, ""))
 
-    async def lease(self, holder: str, turn_id: TurnId, *, now: float, until: float) -> LeasedTurn | None:
+    async def lease(
+        self, holder: str, turn_id: TurnId, *, now: float, until: float, share: Share | None = None
+    ) -> LeasedTurn | None:
         self._prune(now)
-        row = min(self._waiting(now), key=lambda row: row.due_since or 0.0, default=None)
+        waiting = self._waiting(now)
+        if share is not None and waiting:
+            held = [row.head for row in self._rows.values() if row.lease is not None and row.lease.holder == holder]
+            clients = Counter(head.client_id for head in held)
+            users = Counter((head.client_id, head.user_id) for head in held)
+            waiting = [
+                row
+                for row in waiting
+                if clients[row.head.client_id] < share.client
+                and users[row.head.client_id, row.head.user_id] < share.user
+            ]
+        row = min(waiting, key=lambda row: row.due_since or 0.0, default=None)
         if row is None:
             return None
         if row.turn_id is None or not continues(row.head, row.until_seq):
@@ -264,6 +278,9 @@ class _Log:
     async def turns_pending(self, now: float) -> tuple[int, float]:
         waiting = self._waiting(now)
         return len(waiting), min((row.due_since or now for row in waiting), default=now)
+
+    async def turns_held(self, now: float) -> int:
+        return sum(row.lease_at(now) is not None for row in self._rows.values())
 
 
 class _Clients:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from papaver.company import Turn
+from papaver.protocol.terms import TurnId
 from papaver.stores.faults import StoreFailed
 from papaver.testing.company import CompanyBench, company_bench
 
@@ -50,6 +54,43 @@ async def test_a_turn_that_nobody_runs_is_unhealthy() -> None:
         bench.clock.advance(61)
         status, body = await said(bench)
         assert (status, body["turns"]) == (503, "one has been due for 61 s")
+
+
+async def test_turns_that_others_run_are_no_fault_of_this_process() -> None:
+    """One that is worked on shows that somebody works; what waits may wait for its User's share."""
+    async with company_bench(turns=False) as bench:
+        for _ in range(2):
+            await bench.start()
+        tables: Any = await bench.company.store.tables(bench.company.id)
+        bench.clock.advance(61)
+        assert (await said(bench))[0] == 503
+        now = bench.clock.now()
+        assert await tables.log.lease("another", TurnId("trn_1"), now=now, until=now + 30)
+        bench.clock.advance(2)
+        assert (await said(bench))[0] == 200
+        bench.clock.advance(31)
+        assert (await said(bench))[0] == 503
+
+
+async def test_turns_that_neither_begin_nor_end_are_unhealthy() -> None:
+    """All places are taken, and nobody gives one back within the time that a turn has."""
+
+    async def waits(turn: Turn) -> str:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+        return "never"
+
+    async with company_bench(handler=waits, turns_at_once=1, turn_timeout=1000, lease=2000) as bench:
+        for _ in range(2):
+            await bench.start()
+        for _ in range(20):
+            await bench.tick()
+        statuses: list[int] = []
+        for seconds in (100, 850, 120):
+            bench.clock.advance(seconds)
+            statuses.append((await said(bench))[0])
+        assert statuses == [200, 200, 503]
 
 
 async def test_many_probes_are_one_look_a_second() -> None:

@@ -15,6 +15,7 @@ from papaver.protocol.terms import TurnId
 from papaver.stores.faults import StoreFailed
 from papaver.stores.memory import MemoryStore
 from papaver.testing.company import CompanyBench, company_bench
+from papaver.testing.keys import AgentKeys
 
 pytestmark = pytest.mark.anyio
 
@@ -139,6 +140,40 @@ async def test_so_many_turns_run_side_by_side() -> None:
         for n, conversation in enumerate(conversations):
             assert replies(await bench.idle(conversation)) == [f"re {n}"]
         assert calls.most == 2
+
+
+@pytest.mark.parametrize("sub", ["usr_0", None])
+async def test_slow_turns_of_one_client_keep_nobody_else_from_theirs(sub: str | None) -> None:
+    """Of one User or of many: there is a place for another client, and what waited comes as soon as one has ended."""
+    other, calls = AgentKeys("https://honest.example/agent.json"), Calls(waits=True)
+
+    async def answer(turn: Turn) -> str:
+        if turn.client_id == other.client_id:
+            return "re honest"
+        return await calls.answer(turn)
+
+    async with company_bench(handler=answer, turns_at_once=8, turns_per_client=6, lease=300) as bench:
+        bench.documents.publish(other)
+        users = [sub or f"usr_{n}" for n in range(12)]
+        all_of_them = [
+            (await bench.start(f"{n}", sub=user, sid=f"sid_{user}")).json["conversation_id"]
+            for n, user in enumerate(users)
+        ]
+        most = 6 if sub is None else 4
+        while calls.side_by_side < most:
+            await bench.tick()
+        mine = (await bench.start(agent=other)).json["conversation_id"]
+        while (page := await bench.read(mine, agent=other)).json["status"] != "idle":
+            await bench.tick()
+        assert (replies(page), calls.most) == (["re honest"], most)
+        bench.clock.advance(61)
+        assert (await bench.company.health()).status == 200, "who waits for a place of their own is no fault"
+        calls.go.set()
+        for n, (user, conversation) in enumerate(zip(users, all_of_them, strict=True)):
+            while (page := await bench.read(conversation, sub=user, sid=f"sid_{user}")).json["status"] != "idle":
+                await bench.tick()
+            assert replies(page) == [f"re {n}"]
+        assert calls.most == most
 
 
 async def test_stop_gives_running_turns_back() -> None:

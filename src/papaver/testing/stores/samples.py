@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from papaver.ports.company import CompanyStore, CompanyTables, ConversationLog, LeasedTurn
+from papaver.ports.company import CompanyStore, CompanyTables, ConversationLog, LeasedTurn, Share
 from papaver.protocol.conversation.change import Change, Keys, Loaded, ReplayKey, SessionRow
 from papaver.protocol.conversation.model import (
     Author,
@@ -107,13 +107,18 @@ def message(head: Head, text: str, role: Role, when: datetime) -> Event:
 
 
 def say(
-    conversation: str, text: str = "hello", *, when: float = 0, receipt: bool = False
+    conversation: str,
+    text: str = "hello",
+    *,
+    when: float = 0,
+    receipt: bool = False,
+    whose: tuple[ClientId, UserId] = (CLIENT, USER),
 ) -> Callable[[Loaded], Change[int]]:
     """A message of the User's side, to a new conversation or a stored one; the result is its sequence number."""
 
     def decide(loaded: Loaded) -> Change[int]:
         own = ConversationId(conversation)
-        head = loaded.head or Head(own, CLIENT, USER, at(when), at(when))
+        head = loaded.head or Head(own, *whose, at(when), at(when))
         event = message(head, text, Role.USER, at(when))
         seq = head.last_seq + 1
         head = replace(head, changed_at=at(when), last_seq=seq, asked_seq=seq, status=Status.WORKING)
@@ -158,10 +163,16 @@ async def answer(log: ConversationLog, turn: LeasedTurn, text: str = "hi", *, wh
 
 
 async def lease(
-    log: ConversationLog, turn_id: str = "trn_1", *, holder: str = "runner", when: float = 0, lasts: float = 30
+    log: ConversationLog,
+    turn_id: str = "trn_1",
+    *,
+    holder: str = "runner",
+    when: float = 0,
+    lasts: float = 30,
+    share: Share | None = None,
 ) -> LeasedTurn | None:
     """A lease from `when` seconds after NOW."""
-    return await log.lease(holder, TurnId(turn_id), now=NOW + when, until=NOW + when + lasts)
+    return await log.lease(holder, TurnId(turn_id), now=NOW + when, until=NOW + when + lasts, share=share)
 
 
 async def code_of(action: Awaitable[object]) -> str:

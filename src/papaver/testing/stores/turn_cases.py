@@ -6,13 +6,26 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from papaver.ports.company import ConversationLog
+from papaver.ports.company import ConversationLog, Share
 from papaver.protocol.conversation.change import Change, Keys, Loaded
 from papaver.protocol.conversation.model import Responder
 from papaver.protocol.conversation.state import Head
-from papaver.protocol.terms import ConversationId
+from papaver.protocol.terms import ClientId, ConversationId, UserId
 from papaver.stores.faults import StoreMisused
-from papaver.testing.stores.samples import NOW, StoreMaker, answer, code_of, lease, reply, speak, tables, texts
+from papaver.testing.stores.samples import (
+    CLIENT,
+    NOW,
+    USER,
+    StoreMaker,
+    answer,
+    code_of,
+    lease,
+    reply,
+    say,
+    speak,
+    tables,
+    texts,
+)
 
 __all__ = ["TURN_CASES"]
 
@@ -64,6 +77,30 @@ async def a_held_turn_is_nobody_elses(make: StoreMaker) -> None:
         leased = await asyncio.gather(*(lease(own.log, f"trn_{n}", holder=f"runner {n}") for n in range(8)))
         assert [turn is not None for turn in leased].count(True) == 1
         assert await own.log.turns_pending(NOW + 1) == (0, NOW + 1)
+
+
+async def one_user_and_one_client_have_their_share_of_the_turns(make: StoreMaker) -> None:
+    """Also of those that are leased at once; what waits lets others go first, and comes as soon as one has ended."""
+    robin, other = UserId("usr_robin"), ClientId("https://other.example/a")
+    whose = {"a": (CLIENT, USER), "b": (CLIENT, robin), "c": (other, USER)}
+    share = Share(user=2, client=3)
+    async with tables(make) as own:
+        for when, name in enumerate(("a1", "a2", "a3", "a4", "b1", "b2", "c1")):
+            where = ConversationId(f"cnv_{name}")
+            await own.log.apply(Keys(where), say(where, when=when, whose=whose[name[0]]))
+        found = await asyncio.gather(*(lease(own.log, f"trn_{n}", when=9, share=share) for n in range(8)))
+        leased = {turn.lease.conversation_id: turn for turn in found if turn is not None}
+        assert sorted(leased) == ["cnv_a1", "cnv_a2", "cnv_b1", "cnv_c1"]
+        assert await lease(own.log, "trn_8", when=9, share=share) is None
+        assert (await own.log.turns_held(NOW + 9), (await own.log.turns_pending(NOW + 9))[0]) == (4, 3)
+        elsewhere = await lease(own.log, "trn_9", holder="another", when=9, share=share)
+        assert elsewhere is not None
+        assert elsewhere.lease.conversation_id == "cnv_a3", "each process has shares of its own"
+        await answer(own.log, leased[ConversationId("cnv_a1")], when=10)
+        following = await lease(own.log, "trn_10", when=10, share=share)
+        assert following is not None
+        assert following.lease.conversation_id == "cnv_a4"
+        assert await own.log.turns_held(NOW + 99) == 0, "whose lease is over holds nothing"
 
 
 async def an_ended_turn_is_over(make: StoreMaker) -> None:
@@ -237,6 +274,7 @@ TURN_CASES = (
     a_turn_is_leased_with_what_it_answers,
     the_turn_that_waited_longest_comes_first,
     a_held_turn_is_nobody_elses,
+    one_user_and_one_client_have_their_share_of_the_turns,
     an_ended_turn_is_over,
     what_is_said_during_a_turn_is_the_next_one,
     a_lease_that_is_over_is_taken_by_another,

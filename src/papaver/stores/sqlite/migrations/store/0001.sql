@@ -30,6 +30,8 @@ CREATE TABLE conversations (
     changed_at  REAL NOT NULL,
     changed_day INTEGER NOT NULL,         -- coarse, so that the index below changes once a day, not once a message
     due_since   REAL,
+    client_key  INTEGER NOT NULL DEFAULT 0,   -- numbers that stand for whose it is: nobody gets every turn
+    user_key    INTEGER NOT NULL DEFAULT 0,
     token       INTEGER NOT NULL DEFAULT 0,
     turn_id     TEXT,
     until_seq   INTEGER,
@@ -38,8 +40,9 @@ CREATE TABLE conversations (
     PRIMARY KEY (company, id)
 ) WITHOUT ROWID;
 CREATE INDEX conversations_idle ON conversations (company, changed_day) WHERE closed = 0;
-CREATE INDEX conversations_held ON conversations (company, holder) WHERE holder IS NOT NULL;
-CREATE INDEX conversations_due ON conversations (company, due_since, holder, until) WHERE due_since IS NOT NULL;
+CREATE INDEX conversations_held ON conversations (company, holder, client_key, user_key) WHERE holder IS NOT NULL;
+CREATE INDEX conversations_due ON conversations (company, due_since, holder, until, client_key, user_key)
+    WHERE due_since IS NOT NULL;
 
 CREATE TABLE events (
     company      INTEGER NOT NULL,
