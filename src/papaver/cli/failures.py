@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from papaver.protocol.errors import DiscoveryFailed, Refused, SignInNeeded
+from papaver.protocol.errors import Refused, SignInNeeded
 from papaver.values.errors import PapaverError
-from papaver.values.strict_json import JsonError, loads_object
 
 __all__ = ["FAILED", "SIGN_IN_NEEDED", "USAGE", "CliError", "describe", "exit_status"]
 
@@ -50,9 +49,9 @@ def describe(error: PapaverError, command: str) -> dict[str, object]:
     """
     detail = _told_by_company(error) if isinstance(error, Refused) else error.detail
     told: dict[str, object] = {"error": error.code or "refused", "rule": error.rule, "detail": error.description}
-    if detail and detail not in error.description:
+    expected, found = error.expected, error.found
+    if detail and detail not in error.description and detail not in found:
         told["detail"] = _beside(error.description, detail)
-    expected, found = getattr(error, "expected", ""), getattr(error, "found", "")
     if expected or found:
         told |= {"expected": expected, "found": found}
     return {**told, "next": _next(error, command)}
@@ -69,8 +68,8 @@ def _next(error: PapaverError, command: str) -> str:
     match error:
         case CliError(next=next_step):
             return next_step
-        case DiscoveryFailed(remedy=remedy) if remedy:
-            return remedy
+        case _ if error.remedy:
+            return error.remedy
         case SignInNeeded(scope=scope):
             asked = f" with scope {scope}" if scope else ""
             return f"the User has to sign in{asked}, which this version of papaver cannot do yet"
@@ -81,8 +80,4 @@ def _next(error: PapaverError, command: str) -> str:
 
 def _told_by_company(error: Refused) -> str:
     """The code, and the Company's own sentence about it."""
-    try:
-        said = loads_object(error.response.body).get("error_description")
-    except JsonError:
-        said = None
-    return f"{error.code}: {said}" if isinstance(said, str) else error.code
+    return f"{error.code}: {error.told}" if error.told else error.code

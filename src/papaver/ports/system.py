@@ -47,14 +47,29 @@ class FetchFault(Enum):
 
 
 class FetchFailed(PapaverError):
-    """No response could be had. `fault` says whether trying later can help; `detail` is never sent on."""
+    """No response could be had. `fault` says whether trying later can help; `detail` is never sent on.
+
+    `expected`, `found` and `remedy` are for the people on this side, as `detail` is; empty where nobody knows more.
+    """
 
     code = "fetch_failed"
 
-    def __init__(self, fault: FetchFault, description: str, *, url: str, rule: str = "", detail: str = "") -> None:
+    def __init__(
+        self,
+        fault: FetchFault,
+        description: str,
+        *,
+        url: str,
+        rule: str = "",
+        detail: str = "",
+        expected: str = "",
+        found: str = "",
+        remedy: str = "",
+    ) -> None:
         self.fault = fault
         self.url = url
         super().__init__(description, rule=rule, detail=detail)
+        self.compare(expected, found, remedy)
 
 
 @dataclass(frozen=True, slots=True)

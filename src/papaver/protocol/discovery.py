@@ -270,7 +270,7 @@ def identifier_changed(known: CompanyId | None, now: CompanyId) -> bool:
     return known is not None and known != now
 
 
-def document_unavailable(what: str, url: str, reason: str) -> DiscoveryFailed:
+def document_unavailable(what: str, url: str, reason: str, *, expected: str = "", remedy: str = "") -> DiscoveryFailed:
     """The failure to raise when no answer could be had at all: a timeout, no such name, a refused address or hop.
 
     It is never a reason to fall back (3.2). `what` names the document for people.
@@ -278,9 +278,9 @@ def document_unavailable(what: str, url: str, reason: str) -> DiscoveryFailed:
     return DiscoveryFailed(
         f"{what} could not be fetched",
         rule="discovery.fetched",
-        expected=f"an answer from {url}",
+        expected=expected or f"an answer from {url}",
         found=reason,
-        remedy="try again later; it has to be served over https, at a public address",
+        remedy=remedy or "try again later; it has to be served over https, at a public address",
     )
 
 

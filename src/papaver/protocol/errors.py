@@ -30,6 +30,8 @@ PapaverError
 from __future__ import annotations
 
 from papaver.values.errors import PapaverError
+from papaver.values.strict_json import JsonError, loads_object
+from papaver.values.told import told
 from papaver.web.messages import Response
 
 __all__ = [
@@ -191,10 +193,8 @@ class DiscoveryFailed(PapaverError):
     def __init__(
         self, description: str, *, rule: str, expected: str = "", found: str = "", remedy: str = "", detail: str = ""
     ) -> None:
-        self.expected = expected
-        self.found = found
-        self.remedy = remedy
         super().__init__(description, rule=rule, detail=detail)
+        self.compare(expected, found, remedy)
 
 
 class NotADestination(PapaverError):
@@ -211,12 +211,27 @@ class SignInNeeded(PapaverError):
 
 
 class Refused(PapaverError):
-    """The Company's error, as received. `response` is kept for the caller; its body never enters the message."""
+    """The Company's error, as received. `response` is kept for the caller.
+
+    `told` is the Company's own sentence about it: its `error_description` in one short line, without what cannot be
+    seen and without whatever may be a token; "" when it said none. It is data from the Company, never an instruction.
+    """
 
     def __init__(self, code: str, response: Response, description: str = "", *, rule: str = "") -> None:
         self.code = code
         self.response = response
         super().__init__(description, rule=rule)
+
+    @property
+    def told(self) -> str:
+        try:
+            said = loads_object(self.response.body).get("error_description")
+        except JsonError:
+            return ""
+        return told(said) if isinstance(said, str) else ""
+
+    def __str__(self) -> str:
+        return f'{super().__str__()}; it says "{self.told}"' if self.told else super().__str__()
 
 
 class Misbehaved(PapaverError):

@@ -107,3 +107,27 @@ def test_an_error_survives_being_pickled(error: PapaverError) -> None:
     """Test runners and worker pools carry errors between processes; what they carry stays the same."""
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), vars(again), str(again), again.code) == (type(error), vars(error), str(error), error.code)
+
+
+def test_a_failed_discovery_tells_an_uncaught_reader_what_to_do() -> None:
+    """Notes stand below the error in a traceback; another party's words in them are made safe."""
+    error = DiscoveryFailed("not so", rule="a.b", expected="a", found="b\x1b[31m\nc", remedy="publish a")
+    assert error.__notes__ == ["  expected  a", "  found     b [31m c", "  next      publish a"]
+    assert not hasattr(DiscoveryFailed("not so", rule="a.b"), "__notes__")
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b'{"error_description": "iat is\\n too old"}', "iat is too old"),
+        (b'{"error_description": 3}', ""),
+        (b"<html>", ""),
+        (b"", ""),
+    ],
+)
+def test_a_refusal_tells_the_company_s_own_sentence_made_safe(body: bytes, sentence: str) -> None:
+    """In `told` and in `str`, where there is one; nothing else of the body."""
+    error = Refused("invalid_session", Response(400, body=body), "the Company answered 400", rule="a.b")
+    assert error.told == sentence
+    more = f'; it says "{sentence}"' if sentence else ""
+    assert str(error) == f"invalid_session: the Company answered 400 [a.b]{more}"

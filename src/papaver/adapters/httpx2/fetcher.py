@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self
 
 import anyio
 import httpx2
 
-from papaver.adapters.httpx2.network import Network, NetworkSettings, refused, unreachable
+from papaver.adapters.httpx2.failures import failure_of, refused, unreachable, why
+from papaver.adapters.httpx2.network import Network, NetworkSettings
 from papaver.adapters.httpx2.transport import ACCEPT_ENCODING, LIMIT, USER_AGENT, GuardedTransport
-from papaver.ports.system import FetchFailed, FetchPolicy
+from papaver.ports.system import FetchPolicy
 from papaver.protocol.errors import ConfigurationError
 from papaver.values.rules import rule
 from papaver.web.messages import Headers, Response
 from papaver.web.urls import UrlError, origin_of, read_url, resolve
 
-__all__ = ["GuardedFetcher", "failure_of"]
+__all__ = ["GuardedFetcher"]
 
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
@@ -95,28 +94,7 @@ async def _read(answer: httpx2.Response, url: str) -> bytes:
     try:
         return b"".join([piece async for piece in answer.aiter_raw()])
     except httpx2.HTTPError as error:
-        raise unreachable(url, f"the body broke off: {error!r}") from error
-
-
-def failure_of(error: httpx2.HTTPError, url: str) -> FetchFailed:
-    """What a failed exchange means: a wrong certificate or an answer that is not HTTP stays so, the rest may pass."""
-    for cause in _causes(error):
-        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
-            return refused(url, "fetch.tls", repr(cause))
-    if isinstance(error, (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError)):
-        return refused(url, "fetch.http", repr(error))
-    # An answer that is not HTTP has the parser's error for its cause; a connection that just ended has none.
-    if isinstance(error, httpx2.RemoteProtocolError) and len(list(_causes(error))) > 2:
-        return refused(url, "fetch.http", repr(error))
-    return unreachable(url, repr(error))
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and those below it. httpcore2 cuts the chain of causes, yet makes each error from the one below."""
-    below: object = error
-    while isinstance(below, BaseException):
-        yield below
-        below = below.__cause__ or (below.args[0] if below.args else None)
+        raise unreachable(url, f"the body broke off: {why(error)}") from error
 
 
 def _request(url: str, policy: FetchPolicy, headers: Headers) -> httpx2.Request:

@@ -17,8 +17,8 @@ from typing import Any, Final, Self, cast
 import anyio
 import httpcore2
 
+from papaver.adapters.httpx2.failures import refused, resolve_flag, unreachable, why
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
-from papaver.ports.system import FetchFailed, FetchFault
 from papaver.values.rules import rule
 from papaver.web.addresses import why_refused
 
@@ -53,16 +53,6 @@ _SOCKETS: Final = cast(httpcore2.AsyncNetworkBackend, httpcore2.AnyIOBackend())
 _NO_SUCH_NAME: Final = frozenset(
     code for name in ("EAI_NONAME", "EAI_NODATA", "EAI_ADDRFAMILY") if (code := getattr(socket, name, None)) is not None
 )
-
-
-def refused(url: str, rule_id: str, detail: str) -> FetchFailed:
-    """The failure that asking again does not cure. One sentence for every cause, so that it tells a prober nothing."""
-    return FetchFailed(FetchFault.REFUSED, "this URL cannot be used", url=url, rule=rule_id, detail=detail)
-
-
-def unreachable(url: str, detail: str) -> FetchFailed:
-    """The failure that may pass."""
-    return FetchFailed(FetchFault.UNREACHABLE, "this URL cannot be reached at the moment", url=url, detail=detail)
 
 
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
@@ -155,18 +145,18 @@ class Network(httpcore2.AsyncNetworkBackend):
         try:
             return await self._resolve(host, port)
         except OSError as error:
-            raise httpcore2.ConnectError(f"{host} could not be resolved: {error}") from error
+            raise httpcore2.ConnectError(f"{host} could not be resolved: {error.strerror or error}") from error
 
     async def _first_to_answer(self, host: str, addresses: Sequence[str], port: int) -> httpcore2.AsyncNetworkStream:
         """The first connection that opens; an address that keeps silent does not hold up the next one."""
         opened: list[tuple[str, httpcore2.AsyncNetworkStream]] = []
-        failures: list[Exception] = []
+        failures: list[tuple[str, Exception]] = []
 
         async def attempt(address: str, ended: anyio.Event) -> None:
             try:
                 stream = await self._dial(address, port)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                failures.append(error)
+                failures.append((address, error))
             else:
                 opened.append((address, stream))
                 attempts.cancel_scope.cancel()
@@ -181,8 +171,8 @@ class Network(httpcore2.AsyncNetworkBackend):
                     with anyio.move_on_after(STAGGER):
                         await ended.wait()
             if not opened:
-                causes = "; ".join(str(failure) for failure in failures)
-                raise httpcore2.ConnectError(f"no address of {host} answers: {causes}") from failures[0]
+                causes = "; ".join(f"{where} port {port}: {why(failure)}" for where, failure in failures)
+                raise httpcore2.ConnectError(f"no address of {host} answers: {causes}") from failures[0][1]
             address, stream = opened[0]
             check_peer(host, address, stream.get_extra_info("server_addr"))
             del opened[0]
@@ -197,7 +187,14 @@ class Network(httpcore2.AsyncNetworkBackend):
 def check_name_exists(host: str, addresses: Sequence[str]) -> None:
     """A name without an address is a definite answer (readings 15). Raises FetchFailed."""
     if not addresses:
-        raise refused(f"https://{host}", "fetch.name-exists", f"{host} does not exist")
+        raise refused(
+            f"https://{host}",
+            "fetch.name-exists",
+            f"{host} does not exist",
+            expected=f"a host named {host}",
+            found="no such host",
+            remedy=f"check the spelling; for local work: {resolve_flag(f'https://{host}')}",
+        )
 
 
 @rule("fetch.address-public")
@@ -209,7 +206,13 @@ def check_addresses_public(host: str, addresses: Sequence[str]) -> None:
     for address in addresses:
         reason = why_refused(address)
         if reason is not None:
-            raise refused(f"https://{host}", "fetch.address-public", f"{host} is at {address}: {reason}")
+            raise refused(
+                f"https://{host}",
+                "fetch.address-public",
+                f"{host} is at {address}: {reason}",
+                expected="public addresses only",
+                remedy=f"for local work say where it is: --resolve {host}:443={bracketed(address)}:443",
+            )
 
 
 @rule("fetch.peer-is-judged")
@@ -225,6 +228,11 @@ def check_peer(host: str, address: str, peer: tuple[object, ...] | None) -> None
         same = False
     if not same:
         raise refused(f"https://{host}", "fetch.peer-is-judged", f"{host}: dialled {address}, connected to {found!r}")
+
+
+def bracketed(address: str) -> str:
+    """An IP address as it stands before a port."""
+    return f"[{address}]" if ":" in address else address
 
 
 def _interleaved(addresses: Sequence[str]) -> list[str]:

@@ -9,7 +9,8 @@ from types import TracebackType
 import httpx2
 
 from papaver.adapters.httpx2.auth import SessionAuth, read_response
-from papaver.adapters.httpx2.fetcher import GuardedFetcher, failure_of
+from papaver.adapters.httpx2.failures import failure_of
+from papaver.adapters.httpx2.fetcher import GuardedFetcher
 from papaver.adapters.httpx2.network import Network, NetworkSettings
 from papaver.adapters.httpx2.session_transport import SIGNED, SessionTransport, SignedHop
 from papaver.adapters.httpx2.transport import ACCEPT_ENCODING, USER_AGENT, GuardedTransport, MayReceive

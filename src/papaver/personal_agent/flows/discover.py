@@ -199,7 +199,11 @@ def _kept(known: CompanyRow) -> dict[str, DocumentRow]:
 
 
 def _unavailable(what: str, url: str, error: FetchFailed) -> DiscoveryFailed:
-    reason = "no answer" if error.fault is FetchFault.UNREACHABLE else "an answer or a place that is refused here"
-    failed = document_unavailable(what, url, f"{reason} ({error.rule})" if error.rule else reason)
+    """What the fetcher found out, as a failure of discovery; `found` names the fetcher's rule."""
+    reason = error.found
+    if not reason:
+        reason = "no answer" if error.fault is FetchFault.UNREACHABLE else "an answer or a place that is refused here"
+    found = f"{reason} [{error.rule}]" if error.rule else reason
+    failed = document_unavailable(what, url, found, expected=error.expected, remedy=error.remedy)
     failed.detail = error.detail
     return failed
