@@ -39,6 +39,25 @@ async def everything(both: Pair) -> list[list[str | None]]:
     return read
 
 
+async def test_nobody_waits_for_a_message_that_does_not_arrive_without_being_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each further try says what came of the last one, and when it is made; of the URL only the host is told."""
+    async with pair() as both:
+        busy = told(429, {"error": "rate_limited"}, retry_after="7")
+        Script(both).then(START, lose_request, told(503), busy)
+        session = (await both.agent.discover("example.com")).session("dana")
+        await session.ask("Hi")
+        assert [(one.name, one.levelname, one.getMessage()) for one in caplog.records] == [
+            ("papaver.personal_agent", "WARNING", said)
+            for said in (
+                "no answer from api.example.com; sending the same again in 1 s (try 2 of 6)",
+                "api.example.com answers 503; sending the same again in 2 s (try 3 of 6)",
+                "api.example.com asks to wait; sending again in 7 s",
+            )
+        ]
+
+
 @pytest.mark.requirement("8.3-05", "8.3-06")
 @pytest.mark.parametrize(
     "fault", [lose_request, lose_answer, told(502, b"<html>")], ids=["request", "answer", "gateway"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from types import TracebackType
@@ -40,6 +41,7 @@ class Asked:
         return self
 
     async def ask(self, **_: object) -> Asked:
+        logging.getLogger("papaver.personal_agent").warning("no answer yet;\x1b[2J trying again")
         return self
 
     async def events(self) -> AsyncIterator[Event]:
@@ -59,3 +61,12 @@ def test_a_company_that_needs_the_account_is_exit_status_3(monkeypatch: pytest.M
     assert end == {"conversation_id": "cnv_1", "status": "idle", "responder": "agent", "cursor": "evt_1"}
     assert told["error"] == "sign_in_needed"
     assert "orders:read" in told["next"]
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_tries_that_are_made_again_are_told_on_stderr(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    """Also where stdout is for a script; whoever waits half a minute sees why."""
+    monkeypatch.setattr(agent, "agent_of", _asked)
+    done = CliRunner().invoke(cli, ["ask", "shop.example", "My orders?", *options])
+    assert done.stderr.startswith("papaver: no answer yet; trying again\n")
+    assert "no answer yet" not in done.stdout

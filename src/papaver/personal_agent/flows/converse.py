@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import Final, NamedTuple
 
@@ -9,6 +10,7 @@ import msgspec
 
 from papaver.personal_agent.content import check_extensions_shared
 from papaver.personal_agent.flows.effects import Flow, keep, wait
+from papaver.personal_agent.flows.moved import found_elsewhere
 from papaver.personal_agent.flows.recoveries import retry_after
 from papaver.personal_agent.flows.request import Build, Exchange, signed
 from papaver.personal_agent.live import LiveSession
@@ -36,6 +38,7 @@ from papaver.protocol.terms import ConversationId
 from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
 from papaver.web.messages import Response
+from papaver.web.urls import host_of
 
 __all__ = [
     "Delivered",
@@ -48,6 +51,8 @@ __all__ = [
     "refusal",
     "write",
 ]
+
+logger = logging.getLogger("papaver.personal_agent")
 
 PASSING: Final = frozenset({502, 503, 504})
 """What a gateway answers while the server behind it is away."""
@@ -201,19 +206,25 @@ def _state(live: LiveSession, build: Build) -> Flow[tuple[Status, Responder]]:
 
 
 def _patiently(live: LiveSession, build: Build) -> Flow[tuple[Exchange, bool]]:
-    """Send again what did not arrive, a little later each time. Every request of a conversation may be repeated.
+    """Send again what did not arrive, a little later each time, and once to where the endpoint is found instead.
+
+    Every request of a conversation may be repeated.
 
     With the last answer comes whether an earlier try may have arrived as well.
     """
     limits = live.setup.limits
     attempt, pause = 1, limits.backoff
     before: FetchFailed | Exchange | None = None
+    moved = False
     while True:
         try:
             exchange = yield from signed(live, build)
         except FetchFailed as error:
             if error.fault is not FetchFault.UNREACHABLE or attempt == limits.attempts:
-                raise
+                if moved or not (yield from found_elsewhere(live)):
+                    raise error
+                moved, before, attempt, pause = True, error, 1, limits.backoff
+                continue
             before = error
         except RateLimited:
             # Not sent this time. What is not known of an earlier try is not known still.
@@ -226,8 +237,19 @@ def _patiently(live: LiveSession, build: Build) -> Flow[tuple[Exchange, bool]]:
             if attempt == limits.attempts or not _is_passing(exchange):
                 return exchange, before is not None
             before = exchange
-        yield from wait(min(pause, limits.backoff_most))
+        seconds = min(pause, limits.backoff_most)
+        _tell(before, seconds, attempt + 1, limits.attempts)
+        yield from wait(seconds)
         attempt, pause = attempt + 1, pause * 2
+
+
+def _tell(before: FetchFailed | Exchange, seconds: float, attempt: int, attempts: int) -> None:
+    """Whoever waits in front of this is told why. Only a host name: the rest of a URL is nobody's business in a log."""
+    if isinstance(before, FetchFailed):
+        what = f"no answer from {before.url.partition('://')[2].partition('/')[0]}"
+    else:
+        what = f"{host_of(before.opened.endpoint)} answers {before.response.status}"
+    logger.warning("%s; sending the same again in %g s (try %d of %d)", what, seconds, attempt, attempts)
 
 
 def _settles(error: PapaverError, response: Response, *, unsure: bool) -> bool:

@@ -5,6 +5,7 @@ A recovery is a flow → whether the request may be sent again. Whatever is not 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -21,9 +22,12 @@ from papaver.protocol.errors import (
 )
 from papaver.web.fields import FieldError, read_http_date, read_retry_after
 from papaver.web.messages import Request, Response
-from papaver.web.urls import htu
+from papaver.web.urls import host_of, htu
 
 __all__ = ["RECOVERIES", "Attempt", "Recovery", "paced", "recovery_of", "retry_after"]
+
+
+logger = logging.getLogger("papaver.personal_agent")
 
 
 class Attempt(NamedTuple):
@@ -79,6 +83,7 @@ def wait_as_told(live: LiveSession, attempt: Attempt) -> Flow[bool]:
     live.not_before[_place(attempt.request)] = live.setup.clock.monotonic() + seconds
     if seconds > live.setup.limits.retry_after_most:
         return False
+    _tell(attempt.request, seconds)
     yield from wait(seconds)
     return True
 
@@ -118,7 +123,13 @@ def paced(live: LiveSession, request: Request) -> Flow[None]:
             -int(-left // 1), "the Company asked to wait longer than is waited here", rule="request.paced"
         )
     if left > 0:
+        _tell(request, left)
         yield from wait(left)
+
+
+def _tell(request: Request, seconds: float) -> None:
+    """Whoever waits in front of this is told why."""
+    logger.warning("%s asks to wait; sending again in %g s", host_of(request.url), -int(-seconds // 1))
 
 
 def _place(request: Request) -> str:
