@@ -208,9 +208,8 @@ def _state(live: LiveSession, build: Build) -> Flow[tuple[Status, Responder]]:
 def _patiently(live: LiveSession, build: Build) -> Flow[tuple[Exchange, bool]]:
     """Send again what did not arrive, a little later each time, and once to where the endpoint is found instead.
 
-    Every request of a conversation may be repeated.
-
-    With the last answer comes whether an earlier try may have arrived as well.
+    Every request of a conversation may be repeated. With the last answer comes whether an earlier try may have arrived
+    as well.
     """
     limits = live.setup.limits
     attempt, pause = 1, limits.backoff
