@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from papaver.company.incoming import Incoming
 from papaver.protocol.terms import ClientId, SessionId
 from papaver.testing.company import Answer, CompanyBench, company_bench
+from papaver.testing.keys import AgentKeys
 
 pytestmark = pytest.mark.anyio
 
@@ -99,6 +102,80 @@ async def test_one_user_holds_so_many_and_another_is_not_held_up() -> None:
         await bench.held(4)
         bench.company.stop()
         assert {one.status for one in await asyncio.gather(*held, other)} == {200}
+
+
+@pytest.mark.requirement("papaver-22")
+@pytest.mark.parametrize(("limit", "others"), [("held_per_client", 200), ("held_in_all", 429)])
+async def test_many_users_of_one_client_hold_so_many_in_all(limit: str, others: int) -> None:
+    """Whoever makes up Users has no more for that; and what all hold together fits into the process."""
+    other = AgentKeys("https://other.example/agent.json")
+    options: dict[str, Any] = {limit: 2}
+    async with company_bench(turns=False, **options) as bench:
+        bench.documents.publish(other)
+        callers: list[dict[str, Any]] = [{"sub": f"usr_{n}", "sid": f"sid_{n}"} for n in range(3)]
+        callers.append({"agent": other})
+        own = [await started(bench, **caller) for caller in callers]
+        held = [holding(bench, *own[n], **callers[n]) for n in range(2)]
+        await bench.held(2)
+        third = await bench.read(own[2][0], f"cursor={own[2][1]}&wait=25", **callers[2])
+        assert (third.status, third.error) == (429, "rate_limited")
+        fourth = holding(bench, *own[3], **callers[3])
+        if others == 200:
+            await bench.held(3)
+        else:
+            await fourth
+        bench.company.stop()
+        assert [one.status for one in await asyncio.gather(*held, fourth)] == [200, 200, others]
+        assert bench.company.held == 0
+
+
+def without_bodies(bench: CompanyBench) -> None:
+    """From now on the body of a request never comes."""
+    company: Any = bench.company
+    handle = company.handle
+
+    async def never(limit: int) -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+    def bodiless(incoming: Incoming) -> Any:
+        return handle(replace(incoming, body=never))
+
+    company.handle = bodiless
+
+
+@pytest.mark.requirement("papaver-22")
+async def test_a_user_whose_bodies_never_come_has_no_more_places_than_one_who_polls() -> None:
+    """One more is a 429; the places of polls are others, and another User has their own."""
+    async with company_bench(turns=False, held_per_user=3) as bench:
+        conversation, cursor = await started(bench)
+        polls = [holding(bench, conversation, cursor) for _ in range(3)]
+        await bench.held(3)
+        assert (await bench.say("cnv_none")).status == 404, "a body that is there needs no place of a poll"
+        without_bodies(bench)
+        waiting = [asyncio.create_task(bench.start()) for _ in range(3)]
+        await bench.held(6)
+        answer = await bench.start()
+        assert (answer.status, answer.error, answer.headers.first("retry-after")) == (429, "rate_limited", "1")
+        waiting.append(asyncio.create_task(bench.start(sub="usr_robin", sid="sid_robin")))
+        await bench.held(7)
+        for one in waiting:
+            one.cancel()
+        await asyncio.wait(waiting)
+        assert bench.company.held == 3
+        bench.company.stop()
+        await asyncio.gather(*polls)
+
+
+async def test_a_body_that_does_not_come_is_waited_for_so_long_only() -> None:
+    """Then it is a bad request, with a JSON error; one that is there is taken, however short the time is."""
+    async with company_bench(turns=False, body_seconds=0) as bench:
+        assert (await bench.start()).status == 201
+        without_bodies(bench)
+        answer = await bench.start()
+        assert (answer.status, answer.error) == (400, "invalid_request")
+        assert "did not come" in answer.json["error_description"]
+        assert bench.company.held == 0
 
 
 async def test_readings_22_a_post_that_finds_no_place_is_accepted_and_answered_at_once() -> None:

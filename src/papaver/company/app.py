@@ -155,7 +155,7 @@ class Company:
 
     @property
     def held(self) -> int:
-        """How many requests are held open now, in this process."""
+        """How many requests are held open now, in this process: polls, and bodies that are still to come."""
         return 0 if self._wired is None else len(self._wired.holding)
 
     async def health(self, method: str = "GET") -> Response:

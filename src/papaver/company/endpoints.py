@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from papaver.company.conversations import Conversations
+from papaver.company.holding import Holding
 from papaver.company.incoming import Incoming
 from papaver.company.offer import Offer
 from papaver.company.refusals import Attempt, Refusals
@@ -52,10 +53,11 @@ class Endpoints:
         refusals: Refusals,
         dialects: Mapping[Version, Dialect],
         limits: CompanyLimits,
+        holding: Holding,
     ) -> None:
         self._endpoint, self._app_url = offer.endpoint, offer.app_url
         self._sessions, self._conversations = sessions, conversations
-        self._refusals, self._dialects, self._limits = refusals, dialects, limits
+        self._refusals, self._dialects, self._limits, self._holding = refusals, dialects, limits, holding
         self._preferred = dialects[offer.versions[0]]
         self._usual = (str(offer.versions[0]),)
         self._retiring = offer.retiring()
@@ -135,7 +137,10 @@ class Endpoints:
             if isinstance(route, PoppyError):
                 raise route
             wanted = dialect.conversations.read_query(incoming.query)
-            body = b"" if route.kind is RouteKind.READ else await incoming.body(self._limits.body_bytes)
+            body = b""
+            if route.kind is not RouteKind.READ:
+                user = bound.proven.client_id, bound.proven.user_id
+                body = await self._holding.body(user, incoming.body, self._limits.body_bytes)
             request = Request(incoming.method, url, incoming.headers, body)
             said = self._conversations.read(dialect, route, request)
         except PoppyError:

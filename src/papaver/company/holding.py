@@ -1,25 +1,73 @@
-"""Requests that are held open: how many a User may hold, and what ends them early."""
+"""Requests that are held open: how many of them, and whose, and what ends them early."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, TypeVar
 
+from papaver.company.settings import CompanyLimits
 from papaver.ports.company import Watch
-from papaver.protocol.errors import RateLimited
+from papaver.protocol.errors import InvalidRequest, RateLimited
 from papaver.values.rules import rule
 
-__all__ = ["Hold", "Holding", "check_held"]
+__all__ = ["Hold", "Holding", "Places", "check_held"]
 
 RETRY_AFTER: Final = 1
+User = tuple[str, str]
+"""A client and one User of it."""
+
+
+class Places:
+    """How many requests are open: at most so many of one User, of one client, and in all."""
+
+    __slots__ = ("_clients", "_in_all", "_limits", "_users")
+
+    def __init__(self, limits: CompanyLimits) -> None:
+        self._limits = limits
+        self._users: dict[User, int] = {}
+        self._clients: dict[str, int] = {}
+        self._in_all = 0
+
+    def has_room(self, user: User) -> bool:
+        """Whether one more may be open."""
+        limits = self._limits
+        return (
+            self._users.get(user, 0) < limits.held_per_user
+            and self._clients.get(user[0], 0) < limits.held_per_client
+            and self._in_all < limits.held_in_all
+        )
+
+    def take(self, user: User) -> None:
+        self._in_all += 1
+        self._users[user] = self._users.get(user, 0) + 1
+        self._clients[user[0]] = self._clients.get(user[0], 0) + 1
+
+    def give_back(self, user: User) -> None:
+        self._in_all -= 1
+        _one_less(self._users, user)
+        _one_less(self._clients, user[0])
+
+    def __len__(self) -> int:
+        return self._in_all
+
+
+K = TypeVar("K")
+
+
+def _one_less(counts: dict[K, int], key: K) -> None:
+    left = counts[key] - 1
+    if left:
+        counts[key] = left
+    else:
+        del counts[key]
 
 
 @rule("limits.held")
-def check_held(user: tuple[str, str], held: int, limit: int) -> None:
-    """5.6: each held request costs, so a User has only so many at once."""
-    if held >= limit:
-        raise RateLimited(RETRY_AFTER, rule="limits.held", detail=f"{user[1]!r} of {user[0]} holds {held} requests")
+def check_held(user: User, places: Places) -> None:
+    """5.6: each open request costs, so nobody has more than so many at once. Raises RateLimited."""
+    if not places.has_room(user):
+        raise RateLimited(RETRY_AFTER, rule="limits.held", detail=f"no room for one more of {user[1]!r} of {user[0]}")
 
 
 class Hold:
@@ -30,9 +78,7 @@ class Hold:
 
     __slots__ = ("_gone", "_holding", "_leaving", "_user", "_watch", "over")
 
-    def __init__(
-        self, holding: Holding, user: tuple[str, str], watch: Watch, gone: Callable[[], Awaitable[None]]
-    ) -> None:
+    def __init__(self, holding: Holding, user: User, watch: Watch, gone: Callable[[], Awaitable[None]]) -> None:
         self._holding, self._user, self._watch, self._gone = holding, user, watch, gone
         self._leaving: asyncio.Future[None] | None = None
         self.over = holding.stopped
@@ -62,20 +108,36 @@ class Hold:
 
 
 class Holding:
-    """The held requests of one Company in this process, on one event loop."""
+    """The open requests of one Company in this process, on one event loop: polls, and bodies that are still to come."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, limits: CompanyLimits) -> None:
         self._held: set[Hold] = set()
-        self._users: dict[tuple[str, str], int] = {}
+        self._polls, self._bodies, self._seconds = Places(limits), Places(limits), limits.body_seconds
         self.stopped = False
 
-    def check_place(self, user: tuple[str, str]) -> None:
-        """Raises RateLimited when this User holds as many as it may."""
-        check_held(user, self._users.get(user, 0), self._limit)
+    def check_place(self, user: User) -> None:
+        """Raises RateLimited when no more polls of this User are held."""
+        check_held(user, self._polls)
 
-    def has_place(self, user: tuple[str, str]) -> bool:
-        return self._users.get(user, 0) < self._limit
+    def has_place(self, user: User) -> bool:
+        return self._polls.has_room(user)
+
+    async def body(self, user: User, read: Callable[[int], Awaitable[bytes]], limit: int) -> bytes:
+        """What `read(limit)` returns, if that is soon. One that is there already never takes a place from another.
+
+        Raises InvalidRequest when it does not come in time, RateLimited when too many are waited for.
+        """
+        check_held(user, self._bodies)
+        self._bodies.take(user)
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await read(limit)
+        except TimeoutError:
+            raise InvalidRequest(
+                f"the body did not come within {self._seconds} seconds", rule="request.body-in-time"
+            ) from None
+        finally:
+            self._bodies.give_back(user)
 
     def stop(self) -> None:
         """End what is held now and hold nothing from now on."""
@@ -83,17 +145,13 @@ class Holding:
         for hold in tuple(self._held):
             hold.end()
 
-    def add(self, user: tuple[str, str], hold: Hold) -> None:
+    def add(self, user: User, hold: Hold) -> None:
         self._held.add(hold)
-        self._users[user] = self._users.get(user, 0) + 1
+        self._polls.take(user)
 
-    def remove(self, user: tuple[str, str], hold: Hold) -> None:
+    def remove(self, user: User, hold: Hold) -> None:
         self._held.discard(hold)
-        left = self._users[user] - 1
-        if left:
-            self._users[user] = left
-        else:
-            del self._users[user]
+        self._polls.give_back(user)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._polls) + len(self._bodies)

@@ -60,7 +60,10 @@ class CompanyLimits:
     requests_per_client: int = _limit(60_000, "requests a minute, per client", low=1)
     requests_per_user: int = _limit(120, "requests a minute, per User", low=1)
     requests_per_address: int = _limit(120, "unverified requests a minute, per address", low=1)
-    held_per_user: int = _limit(20, "held polls at once, per User", low=1)
+    body_seconds: int = _limit(30, "until a request's body is there, whole; later: 400", low=0)
+    held_per_user: int = _limit(20, "held polls at once, and as many requests whose body is to come, per User", low=1)
+    held_per_client: int = _limit(5_000, "the same, per client", low=1)
+    held_in_all: int = _limit(10_000, "the same, in all", low=1)
     rates_kept: int = _limit(100_000, "counters of rates, and live Sessions, kept in memory", low=100)
 
     def __post_init__(self) -> None:

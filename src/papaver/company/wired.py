@@ -68,7 +68,7 @@ class Wired:
         registry = Clients(tables.clients, fetcher, clock, limits, accept)
         self.clients = tables.clients
         self.sessions = Sessions(company_id, tables.sessions, registry, clock, ids, limits)
-        self.holding = Holding(limits.held_per_user)
+        self.holding = Holding(limits)
         self.endpoints = Endpoints(
             offer,
             self.sessions,
@@ -76,6 +76,7 @@ class Wired:
             Refusals(company_id, dialects[offer.versions[0]]),
             dialects,
             limits,
+            self.holding,
         )
         self._turns = Turns(tables.log, handler, events, clock, ids, limits, texts)
         self._runner = Runner(tables.log, self._turns, clock, ids, limits, store.holder)
