@@ -47,11 +47,14 @@ def main() -> None:
         wanted = dict.fromkeys(long, LONG) | dict.fromkeys(short, SHORT)
         cursors = asyncio.run(lengthen(place.folder / "poppy.db", wanted))
         with Server(*arguments, "--no-turns") as company:
-            post = compare(company, long, short, agent.say)
-            read = compare(company, long, short, lambda one: agent.read(one, f"cursor={cursors[one]}&wait=0"))
+            tails = {one: f"cursor={tail}&wait=0" for one, (tail, _) in cursors.items()}
+            read = compare(company, long, short, lambda one: agent.read(one, tails[one]))
+        ends = {one: end for one, (_, end) in cursors.items()}
         with Server(*arguments) as company:
             wait_idle(company)
-            turn = compare(company, long, short, lambda one: agent.say(one, f"cursor={cursors[one]}&wait=20"), cursors)
+            turn = compare(company, long, short, lambda one: agent.say(one, f"cursor={ends[one]}&wait=20"), ends)
+        with Server(*arguments, "--no-turns") as company:
+            post = compare(company, long, short, agent.say)
         measured = {"post": post, "read": read, "turn": turn}
         report(
             "post_growth",
@@ -99,9 +102,9 @@ def compare(
     return 1 / ratio(taken["long"], taken["short"]), statistics.median(taken["short"])
 
 
-async def lengthen(path: Path, wanted: dict[str, int]) -> dict[str, str]:
-    """Give each conversation so many events, and a cursor behind the newest."""
-    store, cursors = SqliteStore(path), dict[str, str]()
+async def lengthen(path: Path, wanted: dict[str, int]) -> dict[str, tuple[str, str]]:
+    """Give each conversation so many events; cursors behind the newest but two, and behind the newest."""
+    store, cursors = SqliteStore(path), dict[str, tuple[str, str]]()
     await store.open()
     try:
         tables = await store.tables(CompanyId(f"https://{DOMAIN}"))
@@ -122,7 +125,7 @@ async def lengthen(path: Path, wanted: dict[str, int]) -> dict[str, str]:
                 return Change(None, (grown,), tuple(events))
 
             await tables.log.apply(Keys(conversation), decide)
-            cursors[name] = ids.write(conversation, count)
+            cursors[name] = ids.write(conversation, count - 2), ids.write(conversation, count)
     finally:
         await store.close()
     return cursors

@@ -237,6 +237,8 @@ class Writer:
 
     def _group(self, jobs: list[_Job], connection: sqlite3.Connection) -> set[Topic]:
         """One group commit, or one for each change when a statement of it fails; who is to be woken."""
+        # Leases read rows that other changes hold back: first of all, they find nothing held back.
+        jobs = sorted(jobs, key=_is_no_lease)
         transaction = Transaction(connection, [job.operation for job in jobs])
         try:
             self._write(jobs, transaction)
@@ -297,6 +299,10 @@ class Writer:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         except sqlite3.Error:
             return  # the log grows until the next try; nothing is lost
+
+
+def _is_no_lease(job: _Job) -> bool:
+    return job.step != "lease"
 
 
 def _pass(jobs: list[_Job], side: str) -> None:
