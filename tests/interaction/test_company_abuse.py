@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,3 +109,26 @@ async def test_a_turn_is_not_given_all_the_octets_that_were_ever_said(tmp_path: 
             await bench.say(conversation, text)
         await bench.idle(conversation)
     assert seen == [(1, 1, 0), (1, 2, 0), (1, 2, 1), (1, 1, 3)]
+
+
+@pytest.mark.requirement("papaver-27")
+async def test_an_address_far_over_its_limit_costs_no_signature_check_more() -> None:
+    """Up to ten times its limit it is told so after the checks, so that a neighbour behind the same address is served."""
+    async with company_bench(turns=False, requests_per_address=3) as bench:
+        verified: list[str] = []
+        sessions: Any = bench.company.sessions
+        verify = sessions._verify
+
+        async def counted(*arguments: Any) -> Any:
+            verified.append("once")
+            return await verify(*arguments)
+
+        sessions._verify = counted
+        forged = [(await bench.start(iat=1)).status for _ in range(40)]
+        assert (forged, len(verified)) == ([400] * 3 + [429] * 37, 31)
+        answer = await bench.start()
+        assert (answer.status, answer.error, len(verified)) == (429, "rate_limited", 31)
+        assert (await bench.start(peer="192.0.2.8")).status == 201
+        bench.clock.advance(int(answer.headers.first("retry-after") or "0"))
+        assert (await bench.start()).status == 201
+        assert (await bench.start()).status == 201

@@ -84,21 +84,22 @@ class Endpoints:
         more = self.retirement(dialect.version) if self._retiring else ()
         return Response(response.status, response.headers.with_(*more), response.body) if more else response
 
-    async def verify(self, incoming: Incoming, method: str, path: str, query: str) -> VerifiedSession:
-        """The Session of a request to the app's own API (5.3), which `method`, `path` and `query` describe.
+    async def verify(self, incoming: Incoming) -> VerifiedSession:
+        """The Session of a request to the app's own API (5.3).
 
-        Raises a PoppyError, which is logged already; render it with `write`.
+        Raises a PoppyError, which is logged already; render it with `write`. It does not hold the frames in which the
+        header was read: an app may show an error with its local variables.
         """
         attempt = Attempt(incoming)
         try:
             dialect = self._negotiate(attempt)
-            bound = await self._prove(dialect, attempt, method, f"{self._app_url}{path}")
+            bound = await self._prove(dialect, attempt, incoming.method, f"{self._app_url}{incoming.path}")
             opened = await self._sessions.open(dialect, bound, incoming.headers)
-            check_no_credentials_in_url(query)
+            check_no_credentials_in_url(incoming.query)
         except PoppyError as error:
             told = self._counted(error, attempt)
             self._refusals.log(told, self._refusals.write(told, attempt.dialect, Place.API), attempt)
-            raise told from None
+            raise told.with_traceback(None) from None
         return opened.verified
 
     def write(self, error: PoppyError, incoming: Incoming) -> Response:
@@ -122,11 +123,12 @@ class Endpoints:
         return dialect
 
     async def _prove(self, dialect: Dialect, attempt: Attempt, method: str, url: str) -> BoundSession:
+        self._sessions.check_address(attempt.incoming.peer)
         jwt = dialect.session.read(attempt.incoming.headers)
         attempt.client = jwt.iss
-        bound = await self._sessions.prove(dialect, jwt, method, url, attempt.incoming.peer)
+        proven = await self._sessions.prove(dialect, jwt, method, url, attempt.incoming.peer)
         attempt.proven = True
-        return bound
+        return self._sessions.bind(proven, attempt.incoming.headers)
 
     async def _handle(
         self, dialect: Dialect, incoming: Incoming, route: Route | PoppyError, url: str, bound: BoundSession

@@ -8,16 +8,22 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from papaver.protocol.errors import RateLimited
 from papaver.values.rules import rule
 
-__all__ = ["Rates", "check_rate", "network_of"]
+__all__ = ["Rates", "check_rate", "is_of_one_party", "network_of"]
 
 MINUTE = 60.0
+NO_ADDRESS = "no address"
+INSIDE = tuple(
+    ip_network(name)
+    for name in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::/64", "fc00::/7")
+)
+"""Where a proxy of our own would be."""
 Key = tuple[str, ...]
 
 
 class Rates:
     """Sliding counters of one minute: this minute's count, and the last one's in proportion to what is left of it.
 
-    Bounded: beyond `kept` keys the one unused longest is dropped. Three ints per key.
+    Bounded: beyond `kept` keys the one asked about longest ago is dropped. Three ints per key.
     """
 
     def __init__(self, kept: int) -> None:
@@ -39,6 +45,7 @@ class Rates:
         weighed = before * (1 - within / MINUTE) + current
         if weighed >= limit:
             self._rows[key] = (minute, before, current)
+            self._rows.move_to_end(key)
             return _seconds_until(limit, before, current, within)
         self._rows[key] = (minute, before, current + 1)
         self._rows.move_to_end(key)
@@ -62,13 +69,21 @@ def check_rate(rates: Rates, key: Key, limit: int, now: float) -> None:
 
 
 def network_of(peer: str) -> str:
-    """What an address counts as: itself, or the /64 that one subscriber has of IPv6."""
+    """What an address counts as: itself, or the /64 that one subscriber has of IPv6. All that is none counts as one."""
     try:
         address = ip_address(peer.partition("%")[0])
     except ValueError:
-        return peer
+        return NO_ADDRESS
     if not isinstance(address, IPv6Address):
         return peer
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(ip_network((address, 64), strict=False))
+
+
+def is_of_one_party(network: str) -> bool:
+    """Whether what `network_of` returned is no proxy of ours that hides who they are: then all would pay for one."""
+    if network == NO_ADDRESS:
+        return False
+    address = ip_network(network).network_address
+    return not any(address in inside for inside in INSIDE)

@@ -8,13 +8,14 @@ from typing import Final
 
 from papaver.company.bounded import Bounded
 from papaver.company.clients import Client, Clients
-from papaver.company.limits import Rates, check_rate, network_of
+from papaver.company.limits import Rates, check_rate, is_of_one_party, network_of
 from papaver.company.settings import CompanyLimits
 from papaver.ports.company import ReplayKey, SessionRow, SessionStore
 from papaver.ports.system import Clock, Ids
+from papaver.protocol.access_token import check_no_token, read_access_token
 from papaver.protocol.delegation import DelegationCache
 from papaver.protocol.dialect import Dialect
-from papaver.protocol.errors import InvalidSession
+from papaver.protocol.errors import InvalidSession, RateLimited
 from papaver.protocol.extensions import EXTENSIONS_HEADER, read_extensions
 from papaver.protocol.session import (
     BoundSession,
@@ -23,18 +24,37 @@ from papaver.protocol.session import (
     SessionJwt,
     VerifiedSession,
     bind,
+    check_ath,
     check_not_ended,
     expect,
     open_session,
 )
 from papaver.protocol.terms import ClientId, CompanyId, SessionId, UserId
+from papaver.values.rules import rule
 from papaver.web.messages import Headers
 from papaver.web.urls import UrlError
 
-__all__ = ["OpenedSession", "Sessions"]
+__all__ = ["FLOOD", "OpenedSession", "Sessions", "check_flood"]
 
 SEEN_EVERY: Final = 60.0
+FLOOD: Final = 10
+"""So many times the limit of an address, and nothing that it sends is looked at."""
+FLOODS_KEPT: Final = 1000
 UNKNOWN_SIGNER: Final = "delegation.signed-by-jwks-key"
+
+
+@rule("limits.flood")
+def check_flood(floods: Bounded[str, float], network: str, now: float) -> None:
+    """5.6: an address that is far over its limit costs no signature check more, whatever it sends.
+
+    `floods`: addresses, and until when.
+    """
+    until = floods.find(network)
+    if until is None:
+        return
+    if now < until:
+        raise RateLimited(max(1, int(until - now) + 1), rule="limits.flood", detail=f"address {network}")
+    floods.drop(network)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +82,43 @@ class Sessions:
         self._clock, self._ids, self._limits = clock, ids, limits
         self._delegations = DelegationCache(limits.delegations, limits.delegations_per_client)
         self._rates = Rates(limits.rates_kept)
+        self._floods: Bounded[str, float] = Bounded(FLOODS_KEPT)
         self._live: Bounded[tuple[ClientId, SessionId], SessionRow] = Bounded(limits.rates_kept)
 
-    async def prove(self, dialect: Dialect, jwt: SessionJwt, method: str, url: str, peer: str) -> BoundSession:
-        """Steps 1 to 3 of 5.3, and the limits of 5.6: nothing is stored yet. Raises a PoppyError."""
+    async def prove(self, dialect: Dialect, jwt: SessionJwt, method: str, url: str, peer: str) -> ProvenSession:
+        """Steps 1 and 2 of 5.3: nothing is stored yet. Raises a PoppyError."""
         client = await self._clients.load(ClientId(jwt.iss), peer)
         proven = await self._verify(dialect, jwt, client, method, url, peer)
         if not self._clients.is_known(proven.client_id):
             await self._clients.proven(client)
-        now, name = self._clock.now(), client.metadata.client_id
-        check_rate(self._rates, ("client", name), self._limits.requests_per_client, now)
-        check_rate(self._rates, ("user", name, proven.user_id), self._limits.requests_per_user, now)
+        return proven
+
+    def bind(self, proven: ProvenSession, headers: Headers) -> BoundSession:
+        """The limits of 5.6 (readings 5), then step 3 of 5.3: here, where nobody issues tokens, that there is none.
+
+        Raises RateLimited, InvalidRequest, InvalidSession, InvalidToken.
+        """
+        now, client = self._clock.now(), proven.client_id
+        check_rate(self._rates, ("client", client), self._limits.requests_per_client, now)
+        check_rate(self._rates, ("user", client, proven.user_id), self._limits.requests_per_user, now)
+        token = read_access_token(headers)
+        if token is not None:
+            check_ath(proven, token.reveal())
+            check_no_token(token)
         return bind(proven, None)
+
+    def check_address(self, peer: str) -> None:
+        """Before anything is verified: raises RateLimited when this address is far over its limit (5.6)."""
+        if self._floods:
+            check_flood(self._floods, network_of(peer), self._clock.now())
 
     def count_unverified(self, peer: str) -> None:
         """Count a request that proved nothing; raises RateLimited when its address has sent too many (5.6)."""
-        limit, now = self._limits.requests_per_address, self._clock.now()
-        check_rate(self._rates, ("address", network_of(peer)), limit, now)
+        limit, now, network = self._limits.requests_per_address, self._clock.now(), network_of(peer)
+        wait = self._rates.count(("flood", network), FLOOD * limit, now)
+        if wait and is_of_one_party(network):
+            self._floods.put(network, now + wait)
+        check_rate(self._rates, ("address", network), limit, now)
 
     async def open(
         self, dialect: Dialect, bound: BoundSession, headers: Headers, *, remembered: bool = False

@@ -59,7 +59,11 @@ class CompanyLimits:
     )
     requests_per_client: int = _limit(60_000, "requests a minute, per client", low=1)
     requests_per_user: int = _limit(120, "requests a minute, per User", low=1)
-    requests_per_address: int = _limit(120, "unverified requests a minute, per address", low=1)
+    requests_per_address: int = _limit(
+        120,
+        "unverified requests a minute, per address; ten times as many, and none of its requests is looked at",
+        low=1,
+    )
     body_seconds: int = _limit(30, "until a request's body is there, whole; later: 400", low=0)
     held_per_user: int = _limit(20, "held polls at once, and as many requests whose body is to come, per User", low=1)
     held_per_client: int = _limit(5_000, "the same, per client", low=1)

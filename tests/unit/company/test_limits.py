@@ -64,6 +64,16 @@ def test_the_counters_are_bounded() -> None:
     assert rates.count(("b",), 2, 0) == 0
 
 
+def test_a_counter_that_refuses_is_not_forgotten_first() -> None:
+    """Whoever is over the limit and goes on asking stays over it, however many others come."""
+    rates = Rates(2)
+    for _ in range(2):
+        rates.count(("attacker",), 1, 0)
+    for n in range(10):
+        rates.count((str(n),), 1, 0)
+        assert rates.count(("attacker",), 1, 0) > 0
+
+
 @pytest.mark.parametrize(
     ("peer", "network"),
     [
@@ -72,8 +82,9 @@ def test_the_counters_are_bounded() -> None:
         ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
         ("fe80::1%eth0", "fe80::/64"),
         ("::ffff:192.0.2.7", "192.0.2.7"),
-        ("", ""),
-        ("unix", "unix"),
+        ("", "no address"),
+        ("unix", "no address"),
+        ("x" * 60_000, "no address"),
     ],
 )
 def test_what_an_address_counts_as(peer: str, network: str) -> None:
