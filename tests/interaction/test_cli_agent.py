@@ -225,7 +225,10 @@ def test_status_shows_what_is_held_and_no_secret(world: World) -> None:
     (key,) = json.loads((world.home / "keys.json").read_text())["keys"]
     assert key["d"] not in json.dumps(rest)
     assert len(world.lines("status", "none.example")) == 1
-    assert f"conversation {end['conversation_id']}  {SHOP}  me  idle, agent" in world.run("status").stdout
+    shown = world.run("status").stdout
+    assert f"{end['conversation_id']}  {SHOP}  me    idle, agent\n" in shown
+    assert "status when last seen\n" in shown
+    assert "Nothing is known of none.example" in world.run("status", "none.example").stdout
 
 
 def test_a_message_that_did_not_arrive_is_kept_and_sent_first_next_time(
@@ -243,11 +246,24 @@ def test_a_message_that_did_not_arrive_is_kept_and_sent_first_next_time(
     assert away.exit_code == 1, away.output
     assert told["error"] == "fetch_failed"
     assert "sent again under the same id" in told["detail"]
+    assert told["next"].startswith(f"do not type it again: papaver ask {SHOP} sends it and reads on")
+    assert "Connection refused" in told["found"]
     pending = world.run("status", SHOP, "--json", home=home).stdout
     assert '"pending"' in pending
     assert "Second" in world.run("status", SHOP, home=home).stdout
-    assert world.run("ask", SHOP, "Third", home=home).exit_code == 0
+    third = world.run("ask", SHOP, "Third", home=home)
+    assert third.exit_code == 0
+    assert "sent before: msg_" in third.stderr
     assert '"pending"' not in world.run("status", SHOP, "--json", home=home).stdout
+    CliRunner().invoke(cli, ["ask", SHOP, "Fourth", *gone, "--home", str(home)])
+    without = world.run("ask", SHOP, home=home)
+    assert without.exit_code == 0, without.output
+    assert "you: Fourth\n" in without.stdout
+    assert "You said 'Fourth'." in without.stdout
+    assert "sent before: msg_" in without.stderr
+    nothing = world.run("ask", SHOP, home=home)
+    assert nothing.exit_code == 2
+    assert "there is nothing to send" in nothing.stderr
 
 
 @pytest.mark.requirement("4.1-16", "7-30")

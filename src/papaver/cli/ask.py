@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from papaver.protocol.errors import SignInNeeded
 from papaver.values.strict_json import JsonError, loads, loads_object
 
 if TYPE_CHECKING:
+    from papaver.adapters.httpx2.personal_agent import PersonalAgent
     from papaver.personal_agent.conversation import Conversation
     from papaver.personal_agent.session import Session
 
@@ -48,12 +50,13 @@ def ask(
     agent_id: str | None,
     anonymous: bool,
 ) -> None:
-    """Start a conversation with the Company of DOMAIN, or continue one, and print its events until it is idle."""
+    """Start a conversation with the Company of DOMAIN, or continue one, and print its events until it is idle.
+
+    Without TEXT, --data and --context it sends what an earlier run could not deliver, and reads on.
+    """
     if anonymous and conversation:
         raise click.UsageError("--anonymous is another User, to whom --conversation does not belong")
     details, context = _details(data), _context(facts)
-    if text is None and details is None and not context and conversation is None:
-        raise click.UsageError("there is nothing to send: give TEXT, --data or --context")
     message: dict[str, Any] = {"text": text, "data": details, "context": context, "by_user": author == "human"}
     has_message = text is not None or details is not None or bool(context)
     asked = asyncio.run(_ask(run, domain, conversation, message if has_message else None, user, agent_id, anonymous))
@@ -73,44 +76,85 @@ async def _ask(
     from papaver.cli.agent import agent_of
 
     async with agent_of(run) as agent:
+        if message is None and known is None:
+            await _check_waiting(agent, domain, user, anonymous)
         company = await agent.discover(domain)
         session = company.session(user, agent_id=agent_id, anonymous=anonymous)
+        again = f"papaver ask {company.domain}{_as_user(user)}"
         try:
-            conversation = await _begin(session, known, message)
+            conversations = await _begin(session, known, message)
         except FetchFailed as error:
-            raise CliError(
-                "the message may not have arrived; it is kept, and sent again under the same id",
-                code=error.code,
-                rule=error.rule,
-                detail=error.detail or error.description,
-                next=f"papaver ask {company.domain} TEXT sends it first; papaver status {company.domain} shows it",
+            if anonymous:  # nobody will be this User again
+                raise _unanswered(error, "the message may not have arrived", "run the same command again") from None
+            raise _unanswered(
+                error,
+                "the message may not have arrived; it is kept, and will be sent again under the same id",
+                f"do not type it again: {again} sends it and reads on; papaver status {company.domain} shows it",
             ) from None
-        if not run.json:
-            run.note(f"conversation {conversation.id}")
-        wanted: SignInNeeded | None = None
-        async for event in conversation.events():
-            print_event(run, event, company.name, session.live.current)
-            if isinstance(event, AuthorizationNeeded):
-                wanted = SignInNeeded(event.scope, rule="conversation.authorization")
-        run.line(
-            conversation_id=conversation.id,
-            status=conversation.status.value,
-            responder=conversation.responder.value,
-            cursor=conversation.cursor,
+        for message_id, conversation_id in session.sent_before:
+            run.note(f"sent before: {message_id} in {conversation_id}")
+        if not conversations:
+            run.note("the Company did not accept what was waiting for it; it is dropped")
+        each = {one.id: one for one in conversations}.values()
+        ended = [await _read(run, conversation, company.name, session, again) for conversation in each]
+    return max(ended, default=0)
+
+
+async def _check_waiting(agent: PersonalAgent, domain: str, user: str, anonymous: bool) -> None:
+    """Without a message of its own, a run has something to do only if an earlier one left something."""
+    waiting = () if anonymous else await agent.pending()
+    if not any((one.domain, one.user) == (domain.lower(), user) for one in waiting):
+        raise CliError(
+            "there is nothing to send: no message is waiting for this Company",
+            code="usage",
+            next=f"papaver ask {domain} TEXT, or give --data or --context; --conversation ID reads on in one",
         )
-        if wanted is not None:
-            run.fail(wanted)
-            return SIGN_IN_NEEDED
-    return 0
 
 
-async def _begin(session: Session, known: str | None, message: dict[str, Any] | None) -> Conversation:
+async def _begin(session: Session, known: str | None, message: dict[str, Any] | None) -> tuple[Conversation, ...]:
     if known is None:
-        return await session.ask(**(message or {}))
+        return await session.send_pending() if message is None else (await session.ask(**message),)
     conversation = await session.resume(known)
     if message is not None:
         await conversation.say(**message)
-    return conversation
+    return (conversation,)
+
+
+async def _read(run: Run, conversation: Conversation, company: str, session: Session, again: str) -> int:
+    """Print its events until the Company is idle → the exit status."""
+    if not run.json:
+        run.note(f"conversation {conversation.id}")
+    wanted: SignInNeeded | None = None
+    try:
+        async for event in conversation.events():
+            print_event(run, event, company, session.live.current)
+            if isinstance(event, AuthorizationNeeded):
+                wanted = SignInNeeded(event.scope, rule="conversation.authorization")
+    except FetchFailed as error:
+        reads_on = f"{again} --conversation {conversation.id} reads on"
+        raise _unanswered(error, "what the Company said cannot be read at the moment", reads_on) from None
+    run.line(
+        conversation_id=conversation.id,
+        status=conversation.status.value,
+        responder=conversation.responder.value,
+        cursor=conversation.cursor,
+    )
+    if wanted is None:
+        return 0
+    run.fail(wanted)
+    return SIGN_IN_NEEDED
+
+
+def _unanswered(error: FetchFailed, said: str, next_step: str) -> CliError:
+    """The failure of a request, told as what it means here."""
+    detail = "" if error.found else error.detail or error.description
+    told = CliError(said, code=error.code, rule=error.rule, detail=detail, next=next_step)
+    told.compare(error.expected, error.found, "")
+    return told
+
+
+def _as_user(user: str) -> str:
+    return "" if user == "me" else f" --user {shlex.quote(user)}"
 
 
 def _details(data: str | None) -> Mapping[str, object] | None:

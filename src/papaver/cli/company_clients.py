@@ -13,6 +13,7 @@ from papaver.cli.company_options import company_options
 from papaver.cli.config import find, the_company
 from papaver.cli.options import command
 from papaver.cli.run import Run
+from papaver.cli.table import show_table
 from papaver.company.app import Company
 from papaver.oauth.client_metadata import check_client_id
 from papaver.ports.company import ClientRow
@@ -29,9 +30,12 @@ def clients(run: Run, config: Path | None, target: str | None) -> None:
     """List the Personal Agents whose signature verified here, and those you allowed or blocked."""
     rows = asyncio.run(_rows(the_company(find(config, target))))
     for row in rows:
-        seen = None if row.seen_at is None else datetime.fromtimestamp(row.seen_at, UTC).isoformat(timespec="seconds")
-        run.line(client_id=row.client_id, verdict=row.verdict, seen_at=seen)
-        run.say("{client}  {verdict}  {seen}", client=row.client_id, verdict=row.verdict or "-", seen=seen or "-")
+        run.line(client_id=row.client_id, verdict=row.verdict, seen_at=_seen(row))
+    show_table(
+        run,
+        ("client_id", "verdict", "last seen"),
+        [(row.client_id, row.verdict or "-", _seen(row) or "never") for row in rows],
+    )
     if not rows:
         run.say("No Personal Agent has been here yet.")
 
@@ -54,9 +58,11 @@ def block(run: Run, client_id: str, config: Path | None, target: str | None) -> 
 
 def _judge(run: Run, company: Company, client_id: str, verdict: Verdict) -> None:
     check_client_id(client_id)
-    asyncio.run(_note(company, ClientId(client_id), verdict))
+    seen = asyncio.run(_note(company, ClientId(client_id), verdict))
     run.line(client_id=client_id, verdict=verdict)
     run.say(f"{{client}} is {verdict} at {{company}} from its next request on.", client=client_id, company=company.id)
+    if not seen:
+        run.note("not seen here yet: compare it with the client_id of the Personal Agent, character for character")
 
 
 async def _rows(company: Company) -> tuple[ClientRow, ...]:
@@ -67,9 +73,17 @@ async def _rows(company: Company) -> tuple[ClientRow, ...]:
         await company.store.close()
 
 
-async def _note(company: Company, client_id: ClientId, verdict: Verdict) -> None:
+async def _note(company: Company, client_id: ClientId, verdict: Verdict) -> bool:
+    """Note the verdict → whether the client was seen here before."""
     await company.store.open()
     try:
-        await (await company.store.tables(company.id)).clients.judge(client_id, verdict)
+        clients = (await company.store.tables(company.id)).clients
+        seen = any(row.client_id == client_id and row.seen_at is not None for row in await clients.clients())
+        await clients.judge(client_id, verdict)
     finally:
         await company.store.close()
+    return seen
+
+
+def _seen(row: ClientRow) -> str | None:
+    return None if row.seen_at is None else datetime.fromtimestamp(row.seen_at, UTC).isoformat(timespec="seconds")

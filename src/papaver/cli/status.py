@@ -9,6 +9,7 @@ import click
 
 from papaver.cli.options import command
 from papaver.cli.run import Run
+from papaver.cli.table import show_table
 
 __all__ = ["status"]
 
@@ -16,7 +17,10 @@ __all__ = ["status"]
 @command("status", example="papaver status shop.example")
 @click.argument("domain", required=False)
 def status(run: Run, domain: str | None) -> None:
-    """Show Companies, conversations, messages on their way, and delegated keys with their end; of DOMAIN, or all."""
+    """Show Companies, conversations, messages on their way, and delegated keys with their end; of DOMAIN, or all.
+
+    Nobody is asked: a conversation is shown as it was when its events were read last.
+    """
     asyncio.run(_status(run, domain))
 
 
@@ -24,6 +28,7 @@ async def _status(run: Run, domain: str | None) -> None:
     from papaver.cli.agent import agent_of
     from papaver.stores.sqlite.vault import SqliteVault
 
+    domain = None if domain is None else domain.lower()
     vault = SqliteVault(run.home.vault)
     async with agent_of(run) as agent:
         companies = [one for one in await agent.companies() if domain in (None, one.domain)]
@@ -49,7 +54,6 @@ async def _status(run: Run, domain: str | None) -> None:
         run.say()
         run.say("{name} ({domain})", name=company.name, domain=company.domain)
         run.say("  {id}, version {version}", id=company.identifier, version=company.version)
-    run.say()
     for one in conversations:
         run.line(
             conversation_id=one.conversation_id,
@@ -60,28 +64,28 @@ async def _status(run: Run, domain: str | None) -> None:
             cursor=one.cursor,
             started_at=_time(one.started_at),
         )
-        run.say(
-            "conversation {id}  {domain}  {user}  {status}, {responder}",
-            id=one.conversation_id,
-            domain=one.domain,
-            user=one.user,
-            status=one.status,
-            responder=one.responder,
-        )
     for one in pending:
         run.line(pending=one.message_id, domain=one.domain, user=one.user, written_at=_time(one.written_at))
-        run.say(
-            "not yet accepted {id}  {domain}  {user}  {text}",
-            id=one.message_id,
-            domain=one.domain,
-            user=one.user,
-            text=(one.text or "")[:60],
-        )
     for one in keys:
         run.line(delegated_key=one.kid, company=one.company, user_id=one.user_id, expires_at=_time(one.expires_at))
-        run.say(
-            "delegated key {kid}  {company}  until {end}", kid=one.kid, company=one.company, end=_time(one.expires_at)
-        )
+    if domain is not None and not (companies or conversations or pending or keys):
+        run.say("Nothing is known of {domain} here yet; papaver discover {domain} looks for it.", domain=domain)
+    run.say()
+    show_table(
+        run,
+        ("conversation", "with", "user", "status when last seen"),
+        [(one.conversation_id, one.domain, one.user, f"{one.status}, {one.responder}") for one in conversations],
+    )
+    show_table(
+        run,
+        ("message not yet accepted", "for", "user", "text"),
+        [(one.message_id, one.domain, one.user, (one.text or "")[:60]) for one in pending],
+    )
+    show_table(
+        run,
+        ("delegated key", "for", "until"),
+        [(one.kid, one.company, _time(one.expires_at)) for one in keys],
+    )
 
 
 def _time(seconds: float) -> str:

@@ -40,6 +40,8 @@ class Session:
         self._ports = ports
         self._sender = sender
         self._unsent = True
+        self.sent_before: list[tuple[str, str]] = []
+        """(message ID, conversation ID) of what was left in the outbox and is accepted by now."""
 
     @property
     def sid(self) -> SessionId | None:
@@ -114,6 +116,7 @@ class Session:
         """
         busy = frozenset(self.live.setup.in_flight)
         delivered = await self.run(deliver_pending(self.live, busy))
+        self.sent_before += [(one.message_id, one.row.conversation_id) for one in delivered]
         self._unsent = False
         return tuple(Conversation(self, one.row, one.page) for one in delivered)
 

@@ -24,6 +24,7 @@ class Asked:
 
     id, cursor, name, domain = ConversationId("cnv_1"), EventId("evt_1"), "Shop", "shop.example"
     status, responder = Status.IDLE, Responder.AGENT
+    sent_before = (("msg_0", "cnv_0"),)
     live = type("Live", (), {"current": None})
 
     async def __aenter__(self) -> Self:
@@ -61,6 +62,7 @@ def test_a_company_that_needs_the_account_is_exit_status_3(monkeypatch: pytest.M
     assert end == {"conversation_id": "cnv_1", "status": "idle", "responder": "agent", "cursor": "evt_1"}
     assert told["error"] == "sign_in_needed"
     assert "orders:read" in told["next"]
+    assert "sent before: msg_0 in cnv_0" in done.stderr
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

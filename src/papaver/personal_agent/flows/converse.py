@@ -80,6 +80,7 @@ class Delivered(NamedTuple):
 
     row: ConversationRow
     page: Page | None
+    message_id: str
 
 
 def write(live: LiveSession, message: Message, target: ConversationId | None = None) -> Flow[OutboxRow]:
@@ -123,7 +124,7 @@ def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING, *, late
         check_same_conversation(answer.conversation_id, target)
     kept = yield from _keep_conversation(live, row, exchange, answer)
     yield from clear(row)
-    return Delivered(kept, answer if isinstance(answer, Page) else None)
+    return Delivered(kept, answer if isinstance(answer, Page) else None, row.message_id)
 
 
 def deliver_pending(live: LiveSession, busy: frozenset[str] = frozenset()) -> Flow[tuple[Delivered, ...]]:
