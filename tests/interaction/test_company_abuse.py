@@ -113,7 +113,7 @@ async def test_a_turn_is_not_given_all_the_octets_that_were_ever_said(tmp_path: 
 
 @pytest.mark.requirement("papaver-27")
 async def test_an_address_far_over_its_limit_costs_no_signature_check_more() -> None:
-    """Up to ten times its limit it is told so after the checks, so that a neighbour behind the same address is served."""
+    """Up to ten times its limit a neighbour behind the same address is served; from then on nobody of it is."""
     async with company_bench(turns=False, requests_per_address=3) as bench:
         verified: list[str] = []
         sessions: Any = bench.company.sessions
@@ -132,3 +132,11 @@ async def test_an_address_far_over_its_limit_costs_no_signature_check_more() -> 
         bench.clock.advance(int(answer.headers.first("retry-after") or "0"))
         assert (await bench.start()).status == 201
         assert (await bench.start()).status == 201
+
+
+async def test_a_flood_through_our_own_proxy_keeps_nobody_out() -> None:
+    """It hides who they are: what verifies is served, as ever."""
+    async with company_bench(turns=False, requests_per_address=3) as bench:
+        forged = [(await bench.start(iat=1, peer="127.0.0.1")).status for _ in range(40)]
+        assert forged == [400] * 3 + [429] * 37
+        assert (await bench.start(peer="127.0.0.1")).status == 201

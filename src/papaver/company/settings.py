@@ -61,7 +61,7 @@ class CompanyLimits:
     requests_per_user: int = _limit(120, "requests a minute, per User", low=1)
     requests_per_address: int = _limit(
         120,
-        "unverified requests a minute, per address; ten times as many, and none of its requests is looked at",
+        "unverified requests a minute, per address; from ten times as many on, all of a public one's get 429",
         low=1,
     )
     body_seconds: int = _limit(30, "until a request's body is there, whole; later: 400", low=0)

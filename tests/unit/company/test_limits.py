@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from papaver.company.limits import Rates, check_rate, network_of
+from papaver.company.limits import Rates, check_rate, is_of_one_party, network_of
 from papaver.protocol.errors import RateLimited
 
 KEY = ("user", "usr_dana")
@@ -90,3 +90,23 @@ def test_a_counter_that_refuses_is_not_forgotten_first() -> None:
 def test_what_an_address_counts_as(peer: str, network: str) -> None:
     """One subscriber has a whole /64 of IPv6."""
     assert network_of(peer) == network
+
+
+@pytest.mark.parametrize(
+    ("peer", "alone"),
+    [
+        ("192.0.2.7", True),
+        ("2001:db8::1", True),
+        ("::ffff:198.51.100.1", True),
+        ("127.0.0.1", False),
+        ("::1", False),
+        ("10.1.2.3", False),
+        ("::ffff:172.18.0.1", False),
+        ("192.168.0.1", False),
+        ("fd00::1", False),
+        ("unix", False),
+    ],
+)
+def test_whoever_may_be_our_own_proxy_stands_for_many(peer: str, alone: bool) -> None:
+    """One stranger behind it must not keep all others out."""
+    assert is_of_one_party(network_of(peer)) is alone
