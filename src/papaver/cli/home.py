@@ -18,7 +18,6 @@ from papaver.personal_agent.identity import Identity
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import ClientId
 from papaver.stores.file_lock import FileLock
-from papaver.values.rules import rule
 from papaver.web.urls import read_url
 
 __all__ = ["Home", "Profile", "home_folder", "write_private"]
@@ -127,7 +126,6 @@ class Home:
             )
 
 
-@rule("home.ours")
 def check_folder_ours(folder: Path) -> None:
     """Keys and vault are where nobody else can put, swap or remove a file: the folder is ours, and only we write to it.
 

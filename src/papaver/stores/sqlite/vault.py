@@ -17,7 +17,6 @@ from papaver.stores.sqlite.database import Readers
 from papaver.stores.sqlite.sealing import Sealing
 from papaver.stores.sqlite.vault_key import KEYRING, load_key, make_key
 from papaver.stores.sqlite.writer import Transaction, Writer
-from papaver.values.rules import rule
 
 __all__ = ["SqliteVault"]
 
@@ -200,7 +199,6 @@ async def _taken(path: Path) -> FileLock:
         pause = min(pause * 2, _LAST_TRY)
 
 
-@rule("vault.no-link")
 def check_no_link(path: Path) -> None:
     """A vault is where its path says: nobody led it elsewhere, and two names never mean one file.
 

@@ -13,7 +13,6 @@ from typing import Protocol
 
 from papaver.stores.faults import StoreUnusable, VaultKeyWrong
 from papaver.stores.sqlite.sealing import KEY_BYTES
-from papaver.values.rules import rule
 
 __all__ = ["KEYRING", "load_key", "make_key"]
 
@@ -60,7 +59,6 @@ def load_key(vault_id: str, path: Path, guard: str) -> bytes:
     return _read(text, str(path))
 
 
-@rule("vault.key-private")
 def check_key_private(path: Path, mode: int) -> None:
     """Nobody but the owner can read or write the file that was opened; Windows keeps its rights elsewhere.
 
