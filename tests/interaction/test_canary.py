@@ -10,11 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import logging
-import pickle
-import traceback
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +28,7 @@ from papaver.personal_agent.setup import Setup
 from papaver.stores.sqlite.vault import SqliteVault
 from papaver.values.secret import Secret
 from tests.house.agent_world import CLIENT_ID, DOMAIN, document
+from tests.house.canary import Everything, Seen, logged
 from tests.house.tls_site import PUBLIC, Answer, Site, answer, authority, serve
 
 pytestmark = pytest.mark.anyio
@@ -64,60 +61,11 @@ def error(code: str, status: str = "400 Bad Request", *fields: str) -> bytes:
     return json_answer(status, {"error": code, "error_description": "no"}, *fields)
 
 
-@dataclass(repr=False)
-class Seen:
-    """Everything that anybody could see, in pieces with a name."""
-
-    pieces: dict[str, bytes] = field(default_factory=dict[str, bytes])
-
-    def note(self, name: str, what: object) -> None:
-        """A value: its text, repr and pickle."""
-        self.pieces[f"{name}, text"] = str(what).encode()
-        self.pieces[f"{name}, repr"] = repr(what).encode()
-        try:
-            self.pieces[f"{name}, pickle"] = pickle.dumps(what)
-        except (TypeError, pickle.PicklingError, AttributeError) as refusal:
-            self.pieces[f"{name}, refused pickle"] = str(refusal).encode()
-
-    def failed(self, name: str, failure: BaseException) -> None:
-        """An error: as a value, and its traceback with the local variables of every frame."""
-        self.note(name, failure)
-        self.pieces[f"{name}, attributes"] = repr(vars(failure)).encode()
-        lines = traceback.TracebackException.from_exception(failure, capture_locals=True).format()
-        self.pieces[f"{name}, traceback"] = "".join(lines).encode("utf-8", "backslashreplace")
-
-    def leaks(self, secrets: Iterable[bytes]) -> list[str]:
-        """Where a secret is seen."""
-        return [name for secret in secrets for name, piece in self.pieces.items() if secret in piece]
-
-
-class Everything(logging.Handler):
-    """Keeps every record as it is logged, arguments included."""
-
-    def __init__(self, seen: Seen) -> None:
-        super().__init__(level=0)
-        self._seen = seen
-        self.names: set[str] = set()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.names.add(record.name.partition(".")[0])
-        number = len(self._seen.pieces)
-        text = f"{record.getMessage()} {record.args!r} {record.__dict__!r}"
-        self._seen.pieces[f"log {number} {record.name}"] = text.encode("utf-8", "backslashreplace")
-
-
 @pytest.fixture
 def everything() -> Iterator[tuple[Seen, Everything]]:
     """All loggers at their lowest level."""
-    seen = Seen()
-    handler = Everything(seen)
-    root = logging.getLogger()
-    before = root.level
-    root.addHandler(handler)
-    root.setLevel(1)
-    yield seen, handler
-    root.removeHandler(handler)
-    root.setLevel(before)
+    with logged() as both:
+        yield both
 
 
 async def attempt(seen: Seen, name: str, doing: Any) -> None:

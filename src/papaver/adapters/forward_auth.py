@@ -8,6 +8,7 @@ nobody else (B22). The host and scheme are always those of the Company's `base_u
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from urllib.parse import quote
 
@@ -74,7 +75,7 @@ class ForwardAuth:
                 detail=f"methods {methods}, targets {len(targets)}",
             )
         path, _, query = targets[0].partition("?")
-        return await self._company.verify_forwarded(incoming, methods[0], path, query)
+        return await self._company.verify_api(replace(incoming, method=methods[0], path=path, query=query))
 
 
 def _let_through(session: VerifiedSession) -> Response:

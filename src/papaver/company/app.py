@@ -124,15 +124,12 @@ class Company:
         return None
 
     async def verify_api(self, incoming: Incoming) -> VerifiedSession:
-        """The verified Session of a request to the app's own API (5.3). Raises a PoppyError; see `api_error`."""
-        return await self.verify_forwarded(incoming, incoming.method, incoming.path, incoming.query)
+        """The verified Session of a request to the app's own API (5.3). Raises a PoppyError; see `api_error`.
 
-    async def verify_forwarded(self, incoming: Incoming, method: str, path: str, query: str = "") -> VerifiedSession:
-        """As `verify_api`, for a request that a proxy asks about before it lets it through (B22).
-
-        `method`, `path` and `query` are the original request's; take them from a proxy that you trust and nobody else.
+        For a request that a proxy asks about before it lets it through (B22), `incoming` has the original one's method,
+        path and query: take these from a proxy that you trust, and from nobody else.
         """
-        return await self._running().endpoints.verify(incoming, method, path, query)
+        return await self._running().endpoints.verify(incoming)
 
     def api_error(self, error: PoppyError, incoming: Incoming) -> Response:
         """A PoppyError as section 7 answers it at an API."""

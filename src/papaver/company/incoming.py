@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from papaver.web.messages import Headers
 
@@ -15,7 +15,7 @@ class Incoming:
     """One received request.
 
     `path`   as the app sees it, percent-encoded as received
-    `query`  without the question mark
+    `query`  without the question mark; it hides itself, because a credential may be in it
     `host`   what the peer says it asked for; routes, and decides nothing else
     `peer`   the peer's address, for limits on unverified requests
     `body`   reads the whole body, at most this many bytes; raises PayloadTooLarge
@@ -24,7 +24,7 @@ class Incoming:
 
     method: str
     path: str
-    query: str
+    query: str = field(repr=False)
     host: str
     headers: Headers
     peer: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Never, cast
 
 __all__ = ["Headers", "Request", "Response"]
 
@@ -12,7 +12,8 @@ __all__ = ["Headers", "Request", "Response"]
 class Headers:
     """Header fields in order, names compared ignoring case, repeated fields never joined.
 
-    Values are `str`, decoded as latin-1. Build from pairs or a mapping.
+    Values are `str`, decoded as latin-1. Build from pairs or a mapping. Any of them may be a secret: they show their
+    names only, and are never pickled.
     """
 
     __slots__ = ("_index", "_items", "_octets")
@@ -65,6 +66,9 @@ class Headers:
 
     def __repr__(self) -> str:
         return f"Headers({[name for name, _ in self._items]})"
+
+    def __reduce__(self) -> Never:
+        raise TypeError("header fields are never pickled")
 
 
 @dataclass(frozen=True, slots=True)
