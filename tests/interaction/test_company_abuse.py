@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from papaver.company import Turn
 from papaver.company.settings import CompanyLimits
 from papaver.stores.sqlite import SqliteStore
 from papaver.testing.company import Answer, CompanyBench, company_bench
+from papaver.testing.keys import AgentKeys
 from papaver.testing.pair import pair
 from papaver.versions.v0_4.conversations import MAX_ANSWER_BYTES, MAX_BODY_BYTES
 
@@ -140,3 +143,34 @@ async def test_a_flood_through_our_own_proxy_keeps_nobody_out() -> None:
         forged = [(await bench.start(iat=1, peer="127.0.0.1")).status for _ in range(40)]
         assert forged == [400] * 3 + [429] * 37
         assert (await bench.start(peer="127.0.0.1")).status == 201
+
+
+async def test_strangers_leave_no_rows_for_ever(tmp_path: Path) -> None:
+    """Neither those whose documents came and went, nor those who proved themselves once."""
+
+    def rows() -> list[int]:
+        with closing(sqlite3.connect(tmp_path / "store.db")) as file:
+            return [file.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("documents", "clients")]
+
+    strangers = [AgentKeys(f"https://s{n}.example/agent.json") for n in range(5)]
+    many: dict[str, Any] = {"fetches_per_address": 1000, "fetches_in_all": 1000}
+    async with company_bench(turns=False, store=SqliteStore(tmp_path / "store.db"), **many) as bench:
+        for stranger in strangers:
+            bench.documents.publish(stranger)
+            unproven = await bench.start(agent=AgentKeys(stranger.client_id), peer="192.0.2.8")
+            assert unproven.error == "invalid_session"
+        bench.documents.bodies.clear()
+        bench.clock.advance(61)
+        for stranger in strangers:
+            assert (await bench.start(agent=stranger)).error == "invalid_session"
+        assert rows() == [0, 0]
+        bench.clock.advance(61)
+        for stranger in strangers:
+            bench.documents.publish(stranger)
+            assert (await bench.start(agent=stranger)).status == 201
+        assert rows() == [10, 5]
+        await bench.company.sessions.sweep()
+        assert rows() == [10, 5]
+        bench.clock.advance(31 * 86_400)
+        assert await bench.company.sessions.sweep() == 20
+        assert rows() == [0, 0]

@@ -228,5 +228,5 @@ class DocumentCache(Generic[T]):
         self._bad.put(url, failure)
         if not passing and self._good.find(url) is not None:
             self._good.drop(url)
-            await self._store.keep_document(DocumentRow(url, b"", 0.0, 0.0))
+            await self._store.drop_document(url)
         return failure.error(now)

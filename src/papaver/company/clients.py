@@ -128,6 +128,14 @@ class Clients:
             await self._keys.keep(client.metadata.jwks_uri)
         await self._store.seen(client_id, now)
 
+    async def sweep(self) -> int:
+        """Forget documents that are too old to be used, and clients that did not come for long; how many rows."""
+        now, limits = self._clock.now(), self._limits
+        return await self._store.sweep(
+            fetched_before=now - max(limits.metadata_age_most, limits.keys_age_most),
+            seen_before=now - limits.session_remembered,
+        )
+
     def _admission(self, client_id: ClientId, peer: str, verdict: Verdict | None) -> Admission:
         known = verdict == "allowed" or self._seen.find(client_id) is not None
 

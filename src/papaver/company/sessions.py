@@ -175,9 +175,9 @@ class Sessions:
         return ended
 
     async def sweep(self) -> int:
-        """Forget Sessions that were idle or ended for long (5.5; limits.md)."""
+        """Forget Sessions idle or ended for long (5.5), and clients and documents of long ago; how many rows."""
         now = self._clock.now()
-        return await self._store.sweep(
+        return await self._clients.sweep() + await self._store.sweep(
             forget_before=now - self._limits.session_idle, ended_before=now - self._limits.session_remembered
         )
 

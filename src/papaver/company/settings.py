@@ -34,7 +34,9 @@ class CompanyLimits:
         2**20, "a turn's transcript, as it is stored; unanswered messages are always there", low=1
     )
     session_idle: int = _limit(24 * 3600, "Session idle, then forgotten", low=60)
-    session_remembered: int = _limit(30 * 86400, "ended Session remembered", low=60)
+    session_remembered: int = _limit(
+        30 * 86400, "ended Session remembered, and a client that came no more and has no verdict", low=60
+    )
     turn_timeout: int = _limit(120, "the handler's turn", low=1)
     turn_attempts: int = _limit(
         3, "begun and not ended turns of one message, then it is answered with a failure text", low=1

@@ -223,6 +223,17 @@ class ClientStore(Protocol):
 
     async def load_document(self, url: str) -> DocumentRow | None: ...
 
+    async def drop_document(self, url: str) -> None:
+        """Forget it, if it is there."""
+        ...
+
+    async def sweep(self, *, fetched_before: float, seen_before: float) -> int:
+        """Delete documents fetched before, and clients without a verdict that were not seen since; how many.
+
+        Times are seconds since the epoch. A client of whom nothing is known, neither seen nor judged, goes too.
+        """
+        ...
+
 
 class CompanyTables(Protocol):
     """One Company's rows."""

@@ -309,6 +309,18 @@ class _Clients:
     async def load_document(self, url: str) -> DocumentRow | None:
         return self._documents.get(url)
 
+    async def drop_document(self, url: str) -> None:
+        self._documents.pop(url, None)
+
+    async def sweep(self, *, fetched_before: float, seen_before: float) -> int:
+        old = [row.url for row in self._documents.values() if row.fetched_at < fetched_before]
+        gone = [row.client_id for row in self._rows.values() if not row.verdict and (row.seen_at or 0) < seen_before]
+        for url in old:
+            del self._documents[url]
+        for client_id in gone:
+            del self._rows[client_id]
+        return len(old) + len(gone)
+
 
 class _Tables:
     def __init__(self, company: int, registry: WatchRegistry) -> None:

@@ -16,6 +16,8 @@ __all__ = ["SqliteClients"]
 Verdict = Literal["allowed", "blocked"]
 KEPT = 10_000
 """Verdicts in memory, at most."""
+SWEPT_AT_ONCE = 50
+"""Rows that one transaction of a sweep deletes: a document is long, and nobody's message waits for many of them."""
 
 
 class SqliteClients:
@@ -93,6 +95,31 @@ class SqliteClients:
             return None if row is None else DocumentRow(url, *row)
 
         return await self._database.readers.far(query)
+
+    async def drop_document(self, url: str) -> None:
+        await self._write("DELETE FROM documents WHERE company = ? AND url = ?", (self._company, url))
+
+    async def sweep(self, *, fetched_before: float, seen_before: float) -> int:
+        swept = 0
+        for table, key, old, before in (
+            ("documents", "url", "fetched_at < ?", fetched_before),
+            ("clients", "id", "verdict IS NULL AND (seen_at IS NULL OR seen_at < ?)", seen_before),
+        ):
+            keys = await self._database.readers.far(
+                lambda connection, query=f"SELECT {key} FROM {table} WHERE company = ? AND {old}", before=before: (
+                    connection.execute(query, (self._company, before)).fetchall()
+                )
+            )
+            # Looked at again when they are deleted: one may have come back meanwhile.
+            statement = f"DELETE FROM {table} WHERE company = ? AND {key} = ? AND {old}"
+            for start in range(0, len(keys), SWEPT_AT_ONCE):
+                some = [(self._company, *row, before) for row in keys[start : start + SWEPT_AT_ONCE]]
+                swept += await self._database.writer.run(
+                    lambda transaction, statement=statement, some=some: (
+                        transaction.connection.executemany(statement, some).rowcount
+                    )
+                )
+        return swept
 
     async def _write(self, statement: str, values: tuple[object, ...]) -> None:
         await self._database.writer.run(lambda transaction: transaction.connection.execute(statement, values).rowcount)

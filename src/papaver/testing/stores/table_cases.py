@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, cast
 
 from papaver.ports.company import ClientRow, CompanyTables, DocumentRow
 from papaver.protocol.conversation.change import Change, Keys, Loaded, ReplayKey
@@ -127,6 +127,29 @@ async def a_document_is_kept_and_replaced(make: StoreMaker) -> None:
             assert await own.clients.load_document(row.url) == kept
 
 
+async def old_documents_and_clients_are_swept(make: StoreMaker) -> None:
+    """Strangers come and go; what an operator said of a client stays."""
+    async with tables(make) as own:
+        for n in range(120):
+            await own.clients.keep_document(DocumentRow(f"https://s{n}.example/", b"{}", NOW + n, NOW + 999))
+        for name, seen, verdict in (("old", 1, None), ("new", 9, None), ("judged", 1, "blocked"), ("unseen", 0, None)):
+            client = ClientId(f"https://{name}.example/")
+            if seen:
+                await own.clients.seen(client, NOW + seen)
+            await own.clients.judge(client, cast("Literal['blocked'] | None", verdict))
+        assert await own.clients.sweep(fetched_before=NOW + 110, seen_before=NOW + 5) == 112
+        left = [await own.clients.load_document(f"https://s{n}.example/") is not None for n in range(120)]
+        assert left == [False] * 110 + [True] * 10
+        assert [row.client_id for row in await own.clients.clients()] == [
+            "https://judged.example/",
+            "https://new.example/",
+        ]
+        assert await own.clients.sweep(fetched_before=NOW + 110, seen_before=NOW + 5) == 0
+        await own.clients.drop_document("https://s119.example/")
+        await own.clients.drop_document("https://s119.example/")
+        assert await own.clients.load_document("https://s119.example/") is None
+
+
 @asynccontextmanager
 async def two_companies(make: StoreMaker) -> AsyncGenerator[tuple[CompanyTables, CompanyTables]]:
     async with opened(make) as store:
@@ -158,6 +181,9 @@ async def two_companies_share_no_row(make: StoreMaker) -> None:
         assert (await other.clients.clients(), await other.clients.load_document(document.url)) == ((), None)
         assert not await other.sessions.end(CLIENT, SID, NOW)
         assert await other.sessions.end_user(CLIENT, USER, NOW) == 0
+        assert await other.clients.sweep(fetched_before=NOW + 9, seen_before=NOW + 9) == 0
+        await other.clients.drop_document(document.url)
+        assert await own.clients.load_document(document.url) == document
         assert await other.sessions.sweep(forget_before=NOW + 9, ended_before=NOW + 9) == 0
         assert await own.sessions.load(CLIENT, SID) == session()
 
@@ -191,6 +217,7 @@ TABLE_CASES = (
     an_operators_verdict_holds_from_the_next_question_on,
     clients_are_listed_with_what_is_known,
     a_document_is_kept_and_replaced,
+    old_documents_and_clients_are_swept,
     two_companies_share_no_row,
     a_secret_is_made_once_for_each_company,
     a_store_says_whether_it_works,

@@ -88,15 +88,17 @@ CREATE TABLE clients (
     seen_at REAL,
     PRIMARY KEY (company, id)
 ) WITHOUT ROWID;
+CREATE INDEX clients_by_age ON clients (company, seen_at) WHERE verdict IS NULL;
 
 CREATE TABLE documents (
     company     INTEGER NOT NULL,
     url         TEXT NOT NULL,
-    body        BLOB NOT NULL,
     fetched_at  REAL NOT NULL,
     fresh_until REAL NOT NULL,
+    body        BLOB NOT NULL,
     PRIMARY KEY (company, url)
 ) WITHOUT ROWID;
+CREATE INDEX documents_by_age ON documents (company, fetched_at);
 
 -- What each group commit changed, for the watchers of other processes. Hints: old ones are deleted.
 CREATE TABLE wakes (
