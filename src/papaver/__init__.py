@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Refused,
         SignInNeeded,
     )
+    from papaver.protocol.session import VerifiedSession
     from papaver.stores.sqlite import SqliteStore
     from papaver.stores.sqlite.vault import SqliteVault
     from papaver.values.errors import PapaverError
@@ -62,6 +63,7 @@ __all__ = [
     "StateChanged",
     "Turn",
     "UserRequested",
+    "VerifiedSession",
     "__version__",
 ]
 
@@ -91,6 +93,7 @@ _ROOMS = {
         "Refused",
         "SignInNeeded",
     ),
+    "protocol.session": ("VerifiedSession",),
     "stores.sqlite": ("SqliteStore",),
     "stores.sqlite.vault": ("SqliteVault",),
     "values.errors": ("PapaverError",),

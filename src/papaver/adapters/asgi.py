@@ -42,7 +42,10 @@ class CompanyEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = None
         if scope["type"] == "http":
-            response = await self._company.handle(incoming_of(scope, receive))
+            incoming = incoming_of(scope, receive)
+            response = await self._company.handle(incoming)
+            if response is None and self._otherwise is None:
+                self._company.note_unowned(incoming.host, incoming.path)
         if response is not None:
             await send_response(response, send, head=scope["method"] == "HEAD")
         elif self._otherwise is not None:

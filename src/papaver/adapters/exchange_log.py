@@ -14,10 +14,10 @@ logger = logging.getLogger("papaver.exchange")
 
 SHOWN: Final = frozenset(
     {
-        "accept", "accept-language", "age", "allow", "cache-control", "content-encoding", "content-length",
-        "content-type", "date", "deprecation", "etag", "expires", "host", "last-event-id", "last-modified", "link",
-        "poppy-extensions", "poppy-version", "retry-after", "server", "sunset", "user-agent", "vary",
-        "www-authenticate",
+        "accept", "accept-encoding", "accept-language", "age", "allow", "cache-control", "connection",
+        "content-encoding", "content-length", "content-type", "date", "deprecation", "etag", "expires", "host",
+        "last-event-id", "last-modified", "link", "poppy-extensions", "poppy-version", "retry-after", "server",
+        "sunset", "user-agent", "vary", "www-authenticate",
     }
 )  # fmt: skip
 """Fields that never carry a secret. What any other holds is hidden: a list of the secret ones could miss one."""

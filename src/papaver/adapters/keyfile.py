@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import sys
@@ -17,13 +18,16 @@ from papaver.values.strict_json import JsonError, dumps, loads_object
 
 __all__ = ["KeyFile"]
 
+logger = logging.getLogger("papaver.keys")
+
 MAX_BYTES: Final = 1024 * 1024
 
 
 class KeyFile:
     """The private keys of one Personal Agent, or of one issuer, newest first. Opening it does nothing yet.
 
-    The first use makes the file (0600, a new folder 0700) with one key of `alg`. The file is a JSON object whose
+    The first use makes the file (0600, a new folder 0700) with one key of `alg`, and warns that it did: a Personal
+    Agent that has a key elsewhere is somebody else with this one. The file is a JSON object whose
     `keys` are private JWKs. Neither its repr nor a pickle shows a key.
     """
 
@@ -46,7 +50,7 @@ class KeyFile:
             self._keys = self._read()
         if not self._keys:
             with self._locked():
-                self._keys = self._read() or self._write((PrivateKey.generate(self._alg),))
+                self._keys = self._read() or self._begin()
         return self._keys
 
     @property
@@ -103,6 +107,11 @@ class KeyFile:
                 f"{self.path} is no key file: {error.description}. Restore it, or move it away to begin with a new key",
                 rule="keyfile.readable",
             ) from None
+
+    def _begin(self) -> tuple[PrivateKey, ...]:
+        """The first key. Nobody knows it yet, so what it signs is believed only once it is published."""
+        logger.warning("%s was not there: it has a new key now, to be published", self.path.absolute())
+        return self._write((PrivateKey.generate(self._alg),))
 
     def _write(self, keys: tuple[PrivateKey, ...]) -> tuple[PrivateKey, ...]:
         """Put a new file in place of the old one, on the disk before its name is. The caller holds the lock."""

@@ -38,7 +38,13 @@ class CompanyRoute(BaseRoute):
         if scope["type"] != "http":
             return Match.NONE, {}
         host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
-        return (Match.FULL, {}) if self.company.owns(host, path_of(scope)) else (Match.NONE, {})
+        path = path_of(scope)
+        if self.company.owns(host, path):
+            return Match.FULL, {}
+        others = getattr(getattr(scope.get("app"), "router", None), "routes", [])
+        if not any(isinstance(other, CompanyRoute) and other.company.owns(host, path) for other in others):
+            self.company.note_unowned(host, path)
+        return Match.NONE, {}
 
     def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
         raise NoMatchFound(name, path_params)

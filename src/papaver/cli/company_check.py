@@ -17,7 +17,7 @@ from papaver.protocol.errors import ConfigurationError
 __all__ = ["check"]
 
 
-@command("check", example="papaver company check --config papaver.toml --out public")
+@command("check", network=False, example="papaver company check --config papaver.toml --out public")
 @company_options
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write the documents here, too.")
 def check(run: Run, config: Path | None, target: str | None, out: Path | None) -> None:

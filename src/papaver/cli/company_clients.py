@@ -24,7 +24,7 @@ __all__ = ["allow", "block", "clients"]
 Verdict = Literal["allowed", "blocked"]
 
 
-@command("clients", example="papaver company clients --config papaver.toml")
+@command("clients", network=False, example="papaver company clients --config papaver.toml")
 @company_options
 def clients(run: Run, config: Path | None, target: str | None) -> None:
     """List the Personal Agents whose signature verified here, and those you allowed or blocked."""
@@ -40,7 +40,7 @@ def clients(run: Run, config: Path | None, target: str | None) -> None:
         run.say("No Personal Agent has been here yet.")
 
 
-@command("allow", example="papaver company allow https://agent.example/agent.json")
+@command("allow", network=False, example="papaver company allow https://agent.example/agent.json")
 @click.argument("client_id", metavar="URL")
 @company_options
 def allow(run: Run, client_id: str, config: Path | None, target: str | None) -> None:
@@ -48,7 +48,7 @@ def allow(run: Run, client_id: str, config: Path | None, target: str | None) -> 
     _judge(run, the_company(find(config, target)), client_id, "allowed")
 
 
-@command("block", example="papaver company block https://agent.example/agent.json")
+@command("block", network=False, example="papaver company block https://agent.example/agent.json")
 @click.argument("client_id", metavar="URL")
 @company_options
 def block(run: Run, client_id: str, config: Path | None, target: str | None) -> None:

@@ -65,7 +65,7 @@ async def answer(turn: Turn) -> str:
 '''
 
 
-@command("init", example="papaver company init shop")
+@command("init", network=False, example="papaver company init shop")
 @click.argument("folder", metavar="[DIR]", type=click.Path(file_okay=False, path_type=Path), default=Path("."))
 def init(run: Run, folder: Path) -> None:
     """Write papaver.toml and shop.py into DIR (here when not given). Existing files are left alone."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 
-@command("demo", example="papaver demo --keep")
+@command("demo", network=False, example="papaver demo --keep")
 @click.option("--keep", is_flag=True, help="Leave both processes running, and say what to try, until Ctrl-C.")
 @click.option("--seed", type=int, help="The shop's rows and the questions; drawn when not given.")
 def demo(run: Run, keep: bool, seed: int | None) -> None:

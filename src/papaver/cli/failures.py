@@ -26,6 +26,16 @@ NEXT: Final = {
 }
 
 
+NEXT_OF_RULE: Final = {
+    "check.out": "choose another folder for --out",
+    "client.client-id-form": "give the whole URL of the document, such as https://agent.example/agent.json",
+    "identity.listens": "choose another port, or 0 for a free one: papaver identity --serve HOST:PORT",
+    "network.ca-file": "name a file of PEM certificates with --ca-file or PAPAVER_CA_FILE",
+    "network.resolve-entry": "for example --resolve shop.example:443=127.0.0.1:8443; PAPAVER_RESOLVE has the same form",
+}
+"""Where the rule says more about what to do than the code."""
+
+
 class CliError(PapaverError):
     """A failure of the command line itself. `next` is what to type, or to do, now."""
 
@@ -75,7 +85,7 @@ def _next(error: PapaverError, command: str) -> str:
             return f"the User has to sign in{asked}, which this version of papaver cannot do yet"
         case _:
             trace = "{command} --trace shows each exchange, with secrets hidden"
-            return NEXT.get(error.code, trace).format(command=command)
+            return NEXT_OF_RULE.get(error.rule, NEXT.get(error.code, trace)).format(command=command)
 
 
 def _told_by_company(error: Refused) -> str:

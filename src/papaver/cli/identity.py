@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from pathlib import Path
 
@@ -17,26 +18,39 @@ from papaver.cli.text import one_line
 __all__ = ["identity", "init"]
 
 
-@command("init", example='papaver init https://agent.example/agent.json --name "Dana\'s agent"')
+@command("init", network=False, example='papaver init https://agent.example/agent.json --name "Dana\'s agent"')
 @click.argument("client_id")
 @click.option("--name", help="What Companies may show the User.")
 @click.option("--redirect-uri", multiple=True, metavar="URI", help="For sign-in; may be repeated.")
 def init(run: Run, client_id: str, name: str | None, redirect_uri: tuple[str, ...]) -> None:
     """Make the identity keys, and write the client metadata document and the key set to publish.
 
-    CLIENT_ID is the https URL at which the metadata document will be found. Run again, it keeps the keys.
+    CLIENT_ID is the https URL at which the metadata document will be found. Run again, it keeps the keys, and the
+    --name and --redirect-uri that are not given anew.
     """
-    from papaver.cli.home import Profile
+    from papaver.cli.home import PROFILE, Profile
 
+    made = logging.getLogger("papaver.keys")  # a new key is what this command is for, so nobody has to be warned of it
+    run.closing.callback(made.setLevel, made.level)
+    made.setLevel(logging.ERROR)
+    folder = run.home.folder.absolute()
+    if (folder / PROFILE).exists():
+        before = run.home.profile()
+        name = before.name if name is None else name
+        redirect_uri = redirect_uri or before.redirect_uris
     written = run.home.begin(Profile(client_id, name, redirect_uri))
-    run.say("The Personal Agent {client_id} lives in {folder}.", client_id=client_id, folder=run.home.folder)
+    run.say("The Personal Agent {client_id} lives in {folder}.", client_id=client_id, folder=folder.resolve())
     for url, path in written.items():
         run.line(url=url, file=str(path))
         run.say("  publish {path}  at {url}", path=path, url=url)
     run.say("  or serve both: papaver identity --serve HOST:PORT --tls-cert FILE --tls-key FILE")
 
 
-@command("identity", example="papaver identity --serve 127.0.0.1:8444 --tls-cert agent.pem --tls-key agent.key")
+@command(
+    "identity",
+    network=False,
+    example="papaver identity --serve 127.0.0.1:8444 --tls-cert agent.pem --tls-key agent.key",
+)
 @click.option("--serve", metavar="HOST:PORT", help="Serve the documents here until told to end; port 0 picks one.")
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="PEM, with its chain.")
 @click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="PEM.")

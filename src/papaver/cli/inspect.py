@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -47,15 +49,25 @@ class Report:
     delegation: Report | None = None
 
 
-@command("inspect", example="papaver inspect - < session.jwt")
+@command("inspect", network=False, example="papaver inspect - < session.jwt")
 @click.argument("jwt")
 def inspect(run: Run, jwt: str) -> None:
     """Decode a Session JWT, a delegation, a client assertion or a DPoP proof, and say what was not verified.
 
     Nobody is asked, so no key set is fetched. JWT may be - for stdin, which keeps it out of the shell's history.
-    Signatures are never printed, so the output cannot be replayed.
+    Signatures are never printed, so the output cannot be replayed. --trace hides every JWT: take one from where it is
+    received, such as the Poppy-Session header in a handler of your own server, or from a test.
     """
+    if jwt == "-" and sys.stdin.isatty():
+        run.note("paste the JWT, then Enter and Ctrl-D")
     token = sys.stdin.read() if jwt == "-" else jwt
+    if jwt != "-" and os.path.isfile(jwt):
+        raise CliError(
+            f"{jwt} is a file, and JWT is the token itself",
+            code="usage",
+            rule="inspect.token",
+            next=f"papaver inspect - < {shlex.quote(jwt)}",
+        )
     report = _examine(token.strip(), time.time())
     run.line(**_as_json(report))
     if not run.json:

@@ -18,8 +18,14 @@ __all__ = ["command", "shared_options"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def shared_options(function: F) -> F:
-    """`--json`, `--trace`, `--home`, `--resolve`, `--ca-file`."""
+def shared_options(function: F, *, network: bool = True) -> F:
+    """`--json`, `--trace`, `--home`, `--resolve`, `--ca-file`, below the command's own in its help.
+
+    Without `network` the last two are taken, for scripts that give them everywhere, and not shown.
+    """
+    own: list[click.Parameter] = getattr(function, "__click_params__", [])
+    given = list(own)
+    own.clear()
     for option in reversed(
         (
             click.option("--json", "as_json", is_flag=True, help="One JSON object per line on stdout."),
@@ -35,21 +41,30 @@ def shared_options(function: F) -> F:
                 "--resolve",
                 multiple=True,
                 metavar="HOST:PORT=ADDR:PORT",
+                hidden=not network,
                 help="Local work: connect there instead; SNI and Host stay the name. [env var: PAPAVER_RESOLVE]",
             ),
             click.option(
                 "--ca-file",
                 type=click.Path(dir_okay=False, path_type=Path),
+                hidden=not network,
                 help="Local work: trust these certificate authorities too. [env var: PAPAVER_CA_FILE]",
             ),
         )
     ):
         function = option(function)
+    # click reverses what decorators collected.
+    collected: list[click.Parameter] = getattr(function, "__click_params__", [])
+    collected += given
     return function
 
 
-def command(name: str, *, example: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+def command(
+    name: str, *, example: str, network: bool = True, **settings: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
     """A command with the shared options, whose function gets a Run first. `example` is its one worked example.
+
+    `network` is False for one that asks nobody.
 
     A PapaverError that leaves the function is told, and becomes the exit status.
     """
@@ -70,7 +85,7 @@ def command(name: str, *, example: str, **settings: Any) -> Callable[[Callable[.
         shown = "\b\nExample:\n" + "\n".join(f"  $ {line}" for line in example.strip().splitlines())
         return cast(
             click.Command,
-            click.command(name, epilog=shown, **settings)(shared_options(invoked)),
+            click.command(name, epilog=shown, **settings)(shared_options(invoked, network=network)),
         )
 
     return decorate

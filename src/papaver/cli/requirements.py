@@ -16,7 +16,7 @@ from papaver.testing.requirements import Row, read_rows, spec_folder
 __all__ = ["requirements", "shown_by"]
 
 
-@command("requirements", example="papaver requirements --section 5.2 --untested")
+@command("requirements", network=False, example="papaver requirements --section 5.2 --untested")
 @click.option("--untested", is_flag=True, help="Only rows that no test shows yet.")
 @click.option("--section", metavar="S", help="Only this section and those inside it, such as 5 or 5.2.")
 def requirements(run: Run, untested: bool, section: str | None) -> None:

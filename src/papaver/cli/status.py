@@ -14,7 +14,7 @@ from papaver.cli.table import show_table
 __all__ = ["status"]
 
 
-@command("status", example="papaver status shop.example")
+@command("status", network=False, example="papaver status shop.example")
 @click.argument("domain", required=False)
 def status(run: Run, domain: str | None) -> None:
     """Show Companies, conversations, messages on their way, and delegated keys with their end; of DOMAIN, or all.

@@ -109,6 +109,10 @@ class Company:
         """Whether a request is this Company's: its documents on its own host, its endpoints by path."""
         return self._documents.owns(host, path) or path == self._health or self._suffix(path) is not None
 
+    def note_unowned(self, host: str, path: str) -> None:
+        """Adapters tell of a request that no Company owns; the log has a line for one that was likely meant for us."""
+        self._documents.note_foreign(host, path)
+
     async def handle(self, incoming: Incoming) -> Response | None:
         """Answer one request; None when it is not this Company's."""
         suffix = self._suffix(incoming.path)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 from papaver.company.offer import Offer
 from papaver.values import strict_json
+from papaver.values.told import told
 from papaver.web.messages import Headers, Response
 
 __all__ = ["Documents"]
+
+log = logging.getLogger("papaver.company")
 
 JSON = ("content-type", "application/json")
 SHORT = ("cache-control", "public, max-age=300")
 NO_STORE = ("cache-control", "no-store")
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
+
+
+HOSTS_TOLD: Final = 10
+"""Foreign hosts that the log names, in all: whoever asks chooses the name."""
 
 
 class Documents:
@@ -20,9 +30,23 @@ class Documents:
     def __init__(self, offer: Offer) -> None:
         self._hosts = offer.hosts
         self._bodies = {path: strict_json.dumps(document) for path, document in offer.documents().items()}
+        self._told: set[str] = set()
 
     def owns(self, host: str, path: str) -> bool:
         return (path in self._bodies or path == RESOURCE_METADATA) and _name(host) in self._hosts
+
+    def note_foreign(self, host: str, path: str) -> None:
+        """A document was asked for on a host that is nobody's here: likely a proxy that does not pass the name on."""
+        name = _name(host)
+        if path in self._bodies and name not in self._hosts and name not in self._told and len(self._told) < HOSTS_TOLD:
+            self._told.add(name)
+            log.warning(
+                "%s was asked for on %s, and is served on %s only: let the proxy pass Host on, or name it in "
+                "internal_hosts",
+                path,
+                told(name) or "no host",
+                ", ".join(sorted(self._hosts)),
+            )
 
     def answer(self, method: str, path: str) -> Response:
         """The document, whole for HEAD too. Without an issuer there is no resource metadata: 404 (3.2)."""

@@ -223,6 +223,8 @@ def resolve(base: str, location: str) -> str:
 def _read(url: str) -> tuple[re.Match[str], str]:
     """The match of an acceptable URL, and its host in the one form."""
     match = _URL.fullmatch(url) if len(url) <= MAX_LENGTH else None
+    if match is None and not url.lower().startswith(("https://", "http://")):
+        raise UrlError("the URL has to begin with https://")
     if match is None:
         raise UrlError
     if match["port"] and not 0 < int(match["port"]) <= 65535:

@@ -40,6 +40,16 @@ def test_the_first_use_makes_a_key_that_stays(tmp_path: Path) -> None:
     key.public.verify(KeyFile(path).current.sign(b"message"), b"message")
 
 
+def test_a_new_key_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Once: a program that looks for its keys in the wrong folder would be somebody else."""
+    path = tmp_path / "keys.json"
+    assert KeyFile(path).current
+    assert caplog.messages == [f"{path} was not there: it has a new key now, to be published"]
+    caplog.clear()
+    assert KeyFile(path).current
+    assert caplog.messages == []
+
+
 def test_a_file_of_another_algorithm(tmp_path: Path) -> None:
     """PS384 where it is asked for, beside ES256."""
     file = KeyFile(tmp_path / "keys.json", alg="PS384")

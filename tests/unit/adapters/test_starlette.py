@@ -255,3 +255,19 @@ async def test_websockets_and_names_are_left_to_the_app() -> None:
         assert socket.receive_text() == "hello"
     with pytest.raises(NoMatchFound):
         app.url_path_for("poppy")
+
+
+async def test_a_document_asked_for_on_a_host_that_is_nobody_s_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """The app may answer it; of two Companies neither tells of the other's."""
+    app = Starlette(routes=[Route("/{path:path}", catch_all)])
+    for domain in ("a.example", "b.example"):
+        company = Company(
+            domain=domain, name=domain, base_url=f"https://{domain}/{domain}", store=MemoryStore(), website=True
+        )
+        Poppy(app, company)
+    for host in ("a.example", "b.example"):
+        assert (await call(app, "GET", DOCUMENT, headers={"host": host})).status == 200
+    assert caplog.messages == []
+    assert (await call(app, "GET", DOCUMENT, headers={"host": "10.0.0.7"})).status == 200
+    assert len(caplog.messages) == 2
+    assert all("10.0.0.7" in line for line in caplog.messages)

@@ -32,6 +32,10 @@ def test_a_failed_comparison_shows_both_values_and_the_remedy() -> None:
     [
         (CliError("x", next="papaver init"), "papaver init"),
         (ConfigurationError("x"), "correct the setting; papaver ask --help has an example"),
+        (
+            ConfigurationError("x", rule="identity.listens"),
+            "choose another port, or 0 for a free one: papaver identity --serve HOST:PORT",
+        ),
         (RateLimited(3), "wait, then run the same command again"),
         (_refused("conversation_closed", b"{}"), "start another: papaver ask DOMAIN TEXT"),
         (PapaverError("x"), "papaver ask --trace shows each exchange, with secrets hidden"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from papaver.cli.main import cli
@@ -28,6 +29,32 @@ def test_init_makes_what_identity_shows(tmp_path: Path) -> None:
     assert [sorted(key) for key in keys["keys"]] == [["alg", "crv", "kid", "kty", "use", "x", "y"]]
     published = json.loads((tmp_path / "publish" / "agent.json").read_text())
     assert published == metadata
+
+
+def test_init_again_keeps_what_is_not_given_anew(tmp_path: Path) -> None:
+    """A name, and where sign-in comes back to."""
+    _run(tmp_path, "init", ME, "--name", "Dana's agent", "--redirect-uri", "http://127.0.0.1/cb")
+    _run(tmp_path, "init", ME)
+    document = json.loads((tmp_path / "publish" / "agent.json").read_text())
+    assert (document["client_name"], document["redirect_uris"]) == ("Dana's agent", ["http://127.0.0.1/cb"])
+    _run(tmp_path, "init", ME, "--name", "Kim's", "--redirect-uri", "http://127.0.0.1/other")
+    document = json.loads((tmp_path / "publish" / "agent.json").read_text())
+    assert (document["client_name"], document["redirect_uris"]) == ("Kim's", ["http://127.0.0.1/other"])
+
+
+def test_init_says_where_it_lives_and_warns_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole, also for a folder that was given as `.`."""
+    monkeypatch.chdir(tmp_path)
+    done = _run(Path("."), "init", ME)
+    assert f"lives in {tmp_path}." in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_client_id_that_is_no_url_says_what_it_has_to_be(tmp_path: Path) -> None:
+    """With an example."""
+    done = _run(tmp_path, "init", "agent.example")
+    assert "the URL has to begin with https://" in done.stderr
+    assert "such as https://agent.example/agent.json" in done.stderr
 
 
 def test_people_are_told_where_to_publish(tmp_path: Path) -> None:

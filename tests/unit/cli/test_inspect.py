@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -161,3 +162,12 @@ def test_what_is_no_jwt_is_told(text: str) -> None:
     done = CliRunner().invoke(cli, ["inspect", "-", "--json"], input=text)
     assert done.exit_code == 1
     assert json.loads(done.stdout)["error"] == "invalid_jws"
+
+
+def test_a_file_is_not_the_token_itself(tmp_path: Path) -> None:
+    """What is meant is its content."""
+    path = tmp_path / "session.jwt"
+    path.write_text("a.b.c")
+    done = CliRunner().invoke(cli, ["inspect", str(path)])
+    assert done.exit_code == 2
+    assert f"next      papaver inspect - < {path}" in done.stderr

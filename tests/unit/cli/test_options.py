@@ -104,3 +104,22 @@ def test_exchanges_are_shown_only_when_asked_for() -> None:
 def test_help_has_the_worked_example() -> None:
     """One per command."""
     assert "Example:\n    $ papaver probe 1" in _run("--help")[1]
+
+
+@command("offline", network=False, example="papaver offline")
+@click.option("--first", help="Its own.")
+@click.option("--second", help="Its own, too.")
+def offline(run: Run, first: str | None, second: str | None) -> None:
+    """Ask nobody."""
+    run.say("{first} {second}", first=first, second=second)
+
+
+def test_help_begins_with_the_command_s_own_options() -> None:
+    """In their order; those for the network only where there is one."""
+    shown = CliRunner().invoke(offline, ["--help"]).stdout
+    places = [shown.index(name) for name in ("--first", "--second", "--json", "--trace", "--home")]
+    assert places == sorted(places)
+    assert "--resolve" not in shown
+    assert "--ca-file" in _run("--help")[1]
+    done = CliRunner().invoke(offline, ["--first", "a", "--second", "b", "--resolve", "a.example:443=127.0.0.1:1"])
+    assert (done.exit_code, done.stdout) == (0, "a b\n")

@@ -397,3 +397,11 @@ def test_a_reference_is_not_resolved_beside_a_bad_base() -> None:
     """The base is a URL too."""
     with pytest.raises(UrlError):
         resolve("a.example", "https://b.example/")
+
+
+@pytest.mark.parametrize("text", ["shop.example", "shop.example/agent.json", "ftp://shop.example/", ""])
+def test_a_text_without_its_scheme_is_told_how_to_begin(text: str) -> None:
+    """What a person forgets first."""
+    with pytest.raises(UrlError) as caught:
+        read_url(text)
+    assert caught.value.description == "the URL has to begin with https://"
