@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal, TypeVar
 
 from papaver.company.documents import Documents
-from papaver.company.health import health_response
+from papaver.company.health import FOREIGN, alive_response, health_response
 from papaver.company.incoming import Incoming
 from papaver.company.offer import CONVERSATIONS, DEFAULT_PROTOCOLS, Mcp, Offer, OpenApi
 from papaver.company.sessions import Sessions
@@ -77,7 +77,8 @@ class Company:
             local_path=local_path,
             internal_hosts=internal_hosts,
         )
-        self._prefix, self._health = self.offer.path + CONVERSATIONS, f"{self.offer.path}/healthz"
+        self._prefix = self.offer.path + CONVERSATIONS
+        self._health, self._alive = f"{self.offer.path}/healthz", f"{self.offer.path}/livez"
         self.id: CompanyId = company_identifier(self.offer.document(self.offer.versions[0]), None)
         self.store = store
         self.limits = limits or CompanyLimits()
@@ -107,7 +108,8 @@ class Company:
 
     def owns(self, host: str, path: str) -> bool:
         """Whether a request is this Company's: its documents on its own host, its endpoints by path."""
-        return self._documents.owns(host, path) or path == self._health or self._suffix(path) is not None
+        ours = path in (self._health, self._alive) or self._suffix(path) is not None
+        return ours or self._documents.owns(host, path)
 
     def note_unowned(self, host: str, path: str) -> None:
         """Adapters tell of a request that no Company owns; the log has a line for one that was likely meant for us."""
@@ -124,7 +126,9 @@ class Company:
         if self._documents.owns(incoming.host, incoming.path):
             return self._documents.answer(incoming.method, incoming.path)
         if incoming.path == self._health:
-            return await self.health(incoming.method)
+            return await self.health(incoming.method, incoming.host)
+        if incoming.path == self._alive:
+            return alive_response(incoming.method)
         return None
 
     async def verify_api(self, incoming: Incoming) -> VerifiedSession:
@@ -159,11 +163,16 @@ class Company:
         """How many requests are held open now, in this process: polls, and bodies that are still to come."""
         return 0 if self._wired is None else len(self._wired.holding)
 
-    async def health(self, method: str = "GET") -> Response:
-        """200 when the store writes and turns are run; else 503 and what is wrong."""
+    async def health(self, method: str = "GET", host: str | None = None) -> Response:
+        """200 when the store writes and turns are run; else 503 and what is wrong.
+
+        `host`: what the peer says it asked for. It has to be one of ours: a proxy that does not pass it on leaves the
+        documents unserved however well everything else is (B65). None is not compared.
+        """
         if self._wired is None:
             return health_response({"company": "it is not running"})
-        return await self._wired.health.answer(method)
+        ours = host is None or self._documents.served_on(host, self.offer.endpoint_host)
+        return await self._wired.health.answer(method, {} if ours else {"host": FOREIGN})
 
     async def wire(self, clock: Clock, ids: Ids, fetcher: Fetcher, *, turns_elsewhere: bool = False) -> None:
         """Hand in the outside world; adapters call it. The store is open by then.

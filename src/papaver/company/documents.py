@@ -48,6 +48,10 @@ class Documents:
                 ", ".join(sorted(self._hosts)),
             )
 
+    def served_on(self, host: str, also: str) -> bool:
+        """Whether a `Host` is one of ours: one that the documents are served on, or the endpoints' own, `also`."""
+        return _name(host) in self._hosts or _name(host) == _name(also)
+
     def answer(self, method: str, path: str) -> Response:
         """The document, whole for HEAD too. Without an issuer there is no resource metadata: 404 (3.2)."""
         if method not in ("GET", "HEAD"):

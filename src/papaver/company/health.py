@@ -1,4 +1,4 @@
-"""`healthz`, below the public base URL: whether the store writes and whether turns are run."""
+"""`healthz` and `livez`, below the public base URL: whether all that a Company needs works, and whether it answers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from papaver.values import strict_json
 from papaver.values.errors import PapaverError
 from papaver.web.messages import Headers, Response
 
-__all__ = ["Health", "health_response"]
+__all__ = ["FOREIGN", "Health", "alive_response", "health_response"]
 
 OK: Final = "ok"
 STUCK: Final = 60.0
 """Seconds after which a due turn shows that nobody runs them."""
+FOREIGN: Final = "not one of ours; let the proxy pass Host on, or set internal_hosts"
 KEPT: Final = 1.0
 """Seconds for which one look is good: anybody may ask, and a look writes."""
 
@@ -30,6 +31,14 @@ def health_response(checks: Mapping[str, str]) -> Response:
     return Response(200 if healthy else 503, headers, strict_json.dumps({"healthy": healthy, **checks}))
 
 
+def alive_response(method: str) -> Response:
+    """For whoever restarts a process that does not answer; whether it should be sent requests, `healthz` says."""
+    if method not in ("GET", "HEAD"):
+        return nothing_here(("GET", "HEAD"))
+    headers = Headers([("content-type", "application/json"), ("cache-control", "no-store")])
+    return Response(200, headers, strict_json.dumps({"alive": True}))
+
+
 class Health:
     """Of one Company in this process. `turns_run` says whether a runner is at work, here or elsewhere."""
 
@@ -39,15 +48,15 @@ class Health:
         self._looked_at = float("-inf")
         self._checks: Mapping[str, str] = {}
 
-    async def answer(self, method: str) -> Response:
-        """The answer to a request for `healthz`."""
+    async def answer(self, method: str, wrong: Mapping[str, str]) -> Response:
+        """The answer to a request for `healthz`. `wrong`: what is wrong about that request itself."""
         if method not in ("GET", "HEAD"):
             return nothing_here(("GET", "HEAD"))
         async with self._lock:
             if self._clock.monotonic() >= self._looked_at + KEPT:
                 self._checks = {"store": await _said(self._store_works()), "turns": await _said(self._turns_are_run())}
                 self._looked_at = self._clock.monotonic()
-            return health_response(self._checks)
+            return health_response({**wrong, **self._checks})
 
     async def _store_works(self) -> str:
         await self._store.probe()

@@ -185,7 +185,7 @@ async def test_the_guarded_fetcher_is_the_default() -> None:
     """And the clock and randomness are the system's; nothing is asked of the network before a client comes."""
     company = shop()
     async with running(company) as app:
-        assert (await call(app, "GET", "/poppy/healthz")).status == 200
+        assert (await call(app, "GET", "/poppy/healthz", headers={"host": "api.example.com"})).status == 200
         missing = await call(app, "GET", "/poppy/conversations/x/events", headers={"host": "api.example.com"})
         assert missing.json["error"] == "invalid_session"
 

@@ -1,4 +1,4 @@
-"""`healthz`: whether the store writes and whether turns are run (B65)."""
+"""`healthz` and `livez`: whether the store writes, turns are run, and the documents are reached (B65)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from papaver.company import Turn
+from papaver.company.health import FOREIGN
 from papaver.protocol.terms import TurnId
 from papaver.stores.faults import StoreFailed
 from papaver.testing.company import CompanyBench, company_bench
@@ -17,16 +18,53 @@ pytestmark = pytest.mark.anyio
 
 
 async def said(bench: CompanyBench) -> tuple[int, Any]:
-    answer = await bench.fetch("/poppy/healthz", host="anything.internal")
+    answer = await bench.fetch("/poppy/healthz", host="api.example.com")
     assert answer is not None
     assert answer.headers.first("cache-control") == "no-store"
     return answer.status, answer.json
 
 
 async def test_b65_health_lies_below_the_public_base_url() -> None:
-    """On whatever host a probe names, for its path is the endpoints'."""
+    """Its path is the endpoints'."""
     async with company_bench() as bench:
         assert await said(bench) == (200, {"healthy": True, "store": "ok", "turns": "ok"})
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("api.example.com", 200),
+        ("API.example.com:8443", 200),
+        ("example.com", 200),
+        ("backend.internal", 200),
+        ("backend:8000", 503),
+        ("10.0.0.3", 503),
+        ("www.example.com", 503),
+        ("", 503),
+    ],
+)
+async def test_b65_no_green_light_where_the_documents_are_not_reached(host: str, status: int) -> None:
+    """Through a `Host` that is not ours nobody gets poppy.json: health says so, and what to do."""
+    async with company_bench(internal_hosts=["backend.internal"]) as bench:
+        answer = await bench.fetch("/poppy/healthz", host=host)
+        document = await bench.fetch("/.well-known/poppy.json", host=host)
+        assert answer is not None
+        assert answer.status == status
+        assert answer.json.get("host", "") == ("" if status == 200 else FOREIGN)
+        assert (answer.json["store"], answer.json["turns"]) == ("ok", "ok")
+        assert (document is not None) == (status == 200 and not host.lower().startswith("api."))
+        assert (await bench.company.health()).status == 200
+
+
+@pytest.mark.parametrize("host", ["api.example.com", "10.0.0.3:8000", ""])
+async def test_b65_whoever_restarts_processes_asks_for_less(host: str) -> None:
+    """By whatever name, and whatever is wrong with store and turns: restarting would not mend them."""
+    async with company_bench() as bench:
+        for method, status in {"GET": 200, "HEAD": 200, "POST": 405}.items():
+            answer = await bench.fetch("/poppy/livez", method=method, host=host)
+            assert answer is not None
+            assert answer.status == status
+        assert bench.company.owns(host, "/poppy/livez")
 
 
 async def test_a_store_that_does_not_write_is_unhealthy() -> None:
