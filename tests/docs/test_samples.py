@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import shutil
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +95,57 @@ def test_a_handler_has_what_its_page_says(world: World) -> None:
     with world.company("docs_src.company_handler:bakery", "bakery.example") as environment:
         (reply,) = world.ask("bakery.example", "Hello", environment)
     assert reply["text"] == "So far we said 1 thing. Anything else?"
+
+
+def test_both_parties_run_on_this_machine_as_the_readme_says(tmp_path: Path) -> None:
+    """Its commands one by one, at other ports: certificates, keys, both servers, and the program."""
+    for sample in ("company.py", "personal_agent.py"):
+        shutil.copy(ROOT / "docs_src" / sample, tmp_path)
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = page.partition("## Both on this machine")[2].partition("\n## ")[0]
+    free = {port: str(_free_port()) for port in ("8443", "8444")}
+    lines = [
+        shlex.split(re.sub("844[34]", lambda found: free[found[0]], line))
+        for text in re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+        for line in text.splitlines()
+    ]
+    said = [line[1].partition("=") for line in lines if line[0] == "export"]
+    printed = ""
+    local = {**{name: value for name, _, value in said}, "PYTHONPATH": str(ROOT / "src")}
+    with ExitStack() as running:
+        for line in lines:
+            if line[0] == "export":
+                continue
+            if line[0] == "python":
+                command = line[1:]
+            elif "serve" in line or "--serve" in line:
+                serving = ["-m", "papaver.cli", *line[1:], "--json"]
+                assert running.enter_context(started(serving, cwd=tmp_path, env=local)).said()["tls"] is True
+                continue
+            else:
+                command = ["-m", "papaver.cli", *line[1:]]
+            process = running.enter_context(started(command, cwd=tmp_path, env=local))
+            assert process.process.stdout is not None
+            printed = process.process.stdout.read()
+            assert process.process.wait(30) == 0
+    assert "company: You asked: Where is my order?" in printed
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
+def test_a_fastapi_route_has_a_verified_session_or_refuses(tmp_path: Path) -> None:
+    """The dependency answers by itself; the route needs no check of its own."""
+    command = ["-m", "papaver.cli", "company", "serve", "docs_src.company_fastapi:app", "--json", "--port", 0]
+    with started(command, cwd=tmp_path, env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}) as company:
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(f"http://{company.said()['listening']}/cart", timeout=10)
+        refusal = json.load(caught.value)
+        caught.value.close()
+    assert (caught.value.code, refusal["error"]) == (400, "invalid_session")
 
 
 def test_an_app_s_own_route_has_a_verified_session_or_refuses(tmp_path: Path) -> None:

@@ -135,13 +135,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which services are absent and how many tests that left out."""
+    """Say which absent services left out tests, and how many."""
     skipped: list[Any] = terminalreporter.getreports("skipped")
     reasons = [str(report.longrepr) for report in skipped]
-    missing = [(service, why) for service in SERVICES.values() if (why := absent(service.name))]
-    if not missing:
+    counts = {service: sum(f"needs {service.title}" in one for one in reasons) for service in SERVICES.values()}
+    left_out = {service: count for service, count in counts.items() if count}
+    if not left_out:
         return
     terminalreporter.section("absent services")
-    for service, why in missing:
-        count = sum(f"needs {service.title}" in reason for reason in reasons)
-        terminalreporter.write_line(f"{service.title}: {why}. {count} tests left out; {service.remedy}.")
+    for service, count in left_out.items():
+        tests = "1 test" if count == 1 else f"{count} tests"
+        terminalreporter.write_line(f"{service.title}: {absent(service.name)}. {tests} left out; {service.remedy}.")

@@ -43,7 +43,7 @@ def test_a_needy_test_is_left_out_and_the_summary_says_so(pytester: pytest.Pytes
     (pytester.path / "test_it.py").write_text(dedent(NEEDY))
     result = pytester.runpytest_inprocess(*PLUGIN)
     result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["*absent services*", "Redis: 127.0.0.1:1*1 tests left out; start one*"])
+    result.stdout.fnmatch_lines(["*absent services*", "Redis: 127.0.0.1:1*1 test left out; start one*"])
 
 
 @pytest.mark.usefixtures("without_redis")

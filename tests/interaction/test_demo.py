@@ -14,15 +14,92 @@ import pytest
 
 from tests.interop.processes import environment, papaver, started
 
-LYING = '''
-"""Adds a digit to every price that the shop's Company Agent tells."""
-import sys
-
-if "serve" in sys.argv:
+LYING = """
     import papaver.demo.outfitter.app as app
+
     true = app.answer
     app.answer = lambda shop, text: true(shop, text).replace("$", "$1")
-'''
+"""
+SABOTEURS = {
+    "records a retry again": (
+        """
+    import re
+    from papaver.adapters import asgi
+
+    whole, seen = asgi._Body.read, set()
+
+    async def read(self, limit):
+        body = await whole(self, limit)
+        found = re.search(rb'"id":"([^"]+)"', body)
+        if found and found[1] in seen:
+            return body.replace(found[1], found[1] + b"_again")
+        seen.add(found and found[1])
+        return body
+
+    asgi._Body.read = read
+""",
+        7,
+        "there is one answer|and answered once",
+    ),
+    "answers twice after the kill": (
+        """
+    from papaver.company.turns import Turns
+
+    once = Turns._call
+
+    async def twice(self, turn):
+        return await once(self, turn) * (2 if turn.attempt > 1 else 1)
+
+    Turns._call = twice
+""",
+        8,
+        "there is one answer",
+    ),
+    "does not close": (
+        """
+    from papaver.protocol.conversation import decide as d
+
+    d._close = lambda command, head, draft: draft.change(d._answered(draft, head, 200))
+""",
+        9,
+        "the conversation is closed",
+    ),
+    "says that it closed, and goes on": (
+        """
+    from papaver.protocol.conversation import decide as d
+
+    d._close = lambda command, head, draft: draft.change(
+        d.Answered(200, head.id, d.Status.CLOSED, draft.responder, draft.last_seq)
+    )
+""",
+        9,
+        "a further message is refused",
+    ),
+}
+"""What each does in the Company's process, in which step the demo notices, and what it says then."""
+STEPS = [
+    "Start a shop and a Personal Agent",
+    "Discover shop.example",
+    "Open a Session, and ask the first question",
+    "Ask about another row, drawn at random",
+    "Ask about another row, drawn at random",
+    "Change that article in the shop's database, and ask the same again",
+    "Send a message twice with one id, as after a lost answer",
+    "Kill the Company while it works on an answer, start it again, and resume",
+    "Close the conversation",
+]
+
+
+def sabotaged(tmp_path: Path, source: str) -> subprocess.CompletedProcess[str]:
+    """The demo with a Company in whose process this source runs first; its temporary files are gone afterwards."""
+    (tmp_path / "sabotage").mkdir()
+    (tmp_path / "sabotage" / "sitecustomize.py").write_text(f"import sys\n\nif 'serve' in sys.argv:{source}")
+    path = os.pathsep.join([str(tmp_path / "sabotage"), environment()["PYTHONPATH"]])
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    done = papaver("demo", "--seed", 7, "--json", env={"PYTHONPATH": path, "TMPDIR": str(temporary)})
+    assert list(temporary.iterdir()) == []
+    return done
 
 
 def _alive(pid: int) -> bool:
@@ -38,10 +115,10 @@ def test_every_step_is_verified_and_nothing_is_left_behind(tmp_path: Path) -> No
     """Discovery, a Session, three questions, an UPDATE, a retry, a kill inside the handler, a resume, and a close."""
     done = papaver("demo", "--seed", 7, env={"TMPDIR": str(tmp_path)})
     assert done.returncode == 0, done.stderr
-    numbers = re.findall(r"^(\d+)\. ", done.stdout, re.MULTILINE)
-    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+    titles = re.findall(r"^(\d+)\. (.*)$", done.stdout, re.MULTILINE)
+    assert titles == [(str(number), title) for number, title in enumerate(STEPS, 1)]
     assert done.stdout.splitlines()[0].startswith("papaver demo, seed 7:")
-    assert done.stdout.splitlines()[-1] == f"All {len(numbers)} steps were verified."
+    assert done.stdout.splitlines()[-1] == "All 9 steps were verified."
     assert done.stdout.count("so does the answer") == 6
     assert "SIGKILL to process" in done.stdout
     assert list(tmp_path.iterdir()) == []
@@ -52,19 +129,26 @@ def test_every_step_is_verified_and_nothing_is_left_behind(tmp_path: Path) -> No
 
 def test_a_company_that_does_not_tell_the_truth_fails_the_demo(tmp_path: Path) -> None:
     """Each answer is compared with the database itself, so it is the demo that notices, and says what differed."""
-    (tmp_path / "lying").mkdir()
-    (tmp_path / "lying" / "sitecustomize.py").write_text(LYING)
-    path = os.pathsep.join([str(tmp_path / "lying"), environment()["PYTHONPATH"]])
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    done = papaver("demo", "--seed", 7, "--json", env={"PYTHONPATH": path, "TMPDIR": str(temporary)})
+    done = sabotaged(tmp_path, LYING)
     told = json.loads(done.stdout.splitlines()[-1])
     assert (done.returncode, told["error"], told["rule"]) == (1, "demo_failed", "demo.step")
     assert "is not true" in told["detail"]
     price = re.search(r"\$[\d.]+", told["expected"])
     assert price is not None
     assert price[0].replace("$", "$1") in told["found"]
-    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(("source", "step", "noticed"), SABOTEURS.values(), ids=SABOTEURS)
+def test_a_company_that_doubles_or_ignores_something_fails_the_demo(
+    tmp_path: Path, source: str, step: int, noticed: str
+) -> None:
+    """At the step that is about it, with what was expected there."""
+    done = sabotaged(tmp_path, source)
+    *said, told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, told["error"], told["rule"]) == (1, "demo_failed", "demo.step")
+    assert re.search(noticed, told["detail"]), told
+    titles = re.findall(r"^(\d+)\. ", "\n".join(line.get("said", "").strip() for line in said), re.MULTILINE)
+    assert titles[-1] == str(step)
 
 
 def test_what_the_demo_leaves_running_can_be_talked_to_until_it_is_told_to_end(tmp_path: Path) -> None:
@@ -79,6 +163,12 @@ def test_what_the_demo_leaves_running_can_be_talked_to_until_it_is_told_to_end(t
         asked = papaver("ask", where["domain"], "What is your policy on returns?", *options)
         assert asked.returncode == 0, asked
         assert "can be returned within" in asked.stdout
+        serving = where["serving"]
+        command = ["-m", "papaver.cli", "company", "serve", where["app"], "--port", 0, "--json"]
+        tls = ["--tls-cert", serving["tls_cert"], "--tls-key", serving["tls_key"]]
+        with started([*command, *tls], env=serving["environment"]) as company:
+            there = f"{where['domain']}:443={company.said()['listening']}"
+            assert papaver("discover", where["domain"], *options[:2], "--resolve", there, *options[4:]).returncode == 0
         pids = {int(pid) for line in said for pid in re.findall(r"process (\d+)", line.get("said", ""))}
         demo.end()
         assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ import click
 
 from papaver.cli.company_options import company_options
 from papaver.cli.config import Found, find
-from papaver.cli.failures import CliError
+from papaver.cli.failures import CliError, to_install
 from papaver.cli.options import command
 from papaver.cli.run import Run
 from papaver.cli.startup import Observed
@@ -67,7 +67,7 @@ def serve(
         import uvicorn
     except ModuleNotFoundError:
         raise CliError(
-            "uvicorn is not installed", code="configuration", rule="serve.server", next="pip install 'papaver[server]'"
+            "uvicorn is not installed", code="configuration", rule="serve.server", next=to_install("server")
         ) from None
     os.environ.update(run.network.environ())
     found = find(config, target)

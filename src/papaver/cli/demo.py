@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from papaver.cli.failures import CliError
+from papaver.cli.failures import CliError, to_install
 from papaver.cli.options import command
 from papaver.cli.run import Run
 
@@ -36,9 +36,7 @@ def demo(run: Run, keep: bool, seed: int | None) -> None:
     """
     missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
     if missing:
-        raise CliError(
-            f"not installed: {', '.join(missing)}", rule="demo.installed", next="pip install 'papaver[fastapi]'"
-        )
+        raise CliError(f"not installed: {', '.join(missing)}", rule="demo.installed", next=to_install("fastapi"))
     from papaver.demo.steps import journey
 
     chosen = random.SystemRandom().randrange(1_000_000) if seed is None else seed
@@ -66,6 +64,10 @@ def _what_to_try(trip: Journey) -> str:
         f"--{name.replace('_', '-')} {shlex.quote(str(where[name]))}" for name in ("home", "resolve", "ca_file")
     )
     company = " ".join(f"{name}={shlex.quote(value)}" for name, value in trip.company_environment.items())
+    served = trip.serving
+    serve = " ".join(
+        f"--{name.replace('_', '-')} {shlex.quote(served[name])}" for name in ("port", "tls_cert", "tls_key")
+    )
     return f"""
 Both go on running until Ctrl-C. Try, in another terminal:
   {papaver} discover {where["domain"]} {options}
@@ -76,6 +78,8 @@ Change a row of {where["shop"]} with any SQLite tool, and ask again. As the Comp
   export {company}
   {papaver} company clients {where["app"]}
   {papaver} company block {where["client_id"]} {where["app"]}
+To serve it by hand, end process {served["pid"]} first:
+  {papaver} company serve {where["app"]} {serve}
 """
 
 
@@ -90,6 +94,7 @@ def _where(trip: Journey) -> dict[str, object]:
         "ca_file": str(trip.ca_file),
         "shop": trip.company_environment["OUTFITTER_SHOP"],
         "app": APP,
+        "serving": {**trip.serving, "environment": dict(trip.company_environment)},
         "connect_to": trip.company_at.replace("=", ":"),
     }
 

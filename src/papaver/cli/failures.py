@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import Final
 
+import papaver
 from papaver.protocol.errors import Refused, SignInNeeded
 from papaver.values.errors import PapaverError
 
-__all__ = ["FAILED", "SIGN_IN_NEEDED", "USAGE", "CliError", "describe", "exit_status"]
+__all__ = ["FAILED", "SIGN_IN_NEEDED", "USAGE", "CliError", "describe", "exit_status", "to_install"]
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -43,6 +46,13 @@ class CliError(PapaverError):
         self.code = code
         self.next = next
         super().__init__(description, rule=rule, detail=detail)
+
+
+def to_install(extra: str) -> str:
+    """What to type for an extra. No index has the package yet, so it is installed from where it came."""
+    checkout = Path(papaver.__file__).parents[2]
+    where = str(checkout) if (checkout / "pyproject.toml").exists() else "/path/to/checkout"
+    return f"pip install {shlex.quote(f'{where}[{extra}]')}"
 
 
 def exit_status(error: PapaverError) -> int:

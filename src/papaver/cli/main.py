@@ -23,6 +23,7 @@ ENTRIES: Final = {
     "status": Entry("papaver.cli.status:status", "Companies, conversations and keys; no secret.", AGENT),
     "company": Entry("papaver.cli.company:company", "Set up, check and run a Company.", COMPANY),
     "demo": Entry("papaver.cli.demo:demo", "The main job, end to end, on this machine.", BOTH),
+    "dev-certs": Entry("papaver.cli.dev_certs:dev_certs", "Certificates for work on this machine.", BOTH),
     "inspect": Entry("papaver.cli.inspect:inspect", "Decode a JWT, and say what was not verified.", BOTH),
     "requirements": Entry("papaver.cli.requirements:requirements", "What the protocol requires, row by row.", BOTH),
 }

@@ -17,10 +17,13 @@ __all__ = ["requirements", "shown_by"]
 
 
 @command("requirements", network=False, example="papaver requirements --section 5.2 --untested")
-@click.option("--untested", is_flag=True, help="Only rows that no test shows yet.")
+@click.option("--untested", is_flag=True, help="Only rows that no test shows: deferred, or outside.")
 @click.option("--section", metavar="S", help="Only this section and those inside it, such as 5 or 5.2.")
 def requirements(run: Run, untested: bool, section: str | None) -> None:
-    """List what the protocol requires, each row with its status. In a checkout, with the tests that show it."""
+    """List what the protocol requires, each row with its status. In a checkout, with the tests that show it.
+
+    "tested" is shown by tests, "deferred" waits for what its reason names, "outside" is nothing that papaver does.
+    """
     folder = spec_folder()
     tests = shown_by(folder.parent / "tests")
     found: list[Row] = []

@@ -226,6 +226,12 @@ class Journey:
         return self.folder / "poppy.db"
 
     @property
+    def serving(self) -> dict[str, str]:
+        """How the Company is served: its process, and what `papaver company serve` was given."""
+        cert, key = self._certificate
+        return {"pid": str(self._company.pid), "port": str(self._port), "tls_cert": str(cert), "tls_key": str(key)}
+
+    @property
     def ca_file(self) -> Path:
         return self._authority.ca_file
 

@@ -62,6 +62,16 @@ def test_a_question_gets_one_true_sentence(shop: Shop, question: str, part: str)
     assert part in answer(shop, question)
 
 
+@pytest.mark.parametrize(("status", "due"), [("delivered", "it was due on"), ("packed", "it is due on")])
+def test_an_order_that_came_was_due(shop: Shop, tmp_path: Path, status: str, due: str) -> None:
+    """What is over is told as over."""
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        (number,) = connection.execute("SELECT number FROM orders LIMIT 1").fetchone()
+        connection.execute("UPDATE orders SET status = ? WHERE number = ?", (status, number))
+    connection.close()
+    assert f"is {status}; {due} " in answer(shop, f"Where is order #{number}?")
+
+
 def test_a_size_that_is_not_made_is_told(shop: Shop, tmp_path: Path) -> None:
     """Also one that was sold out for ever."""
     with sqlite3.connect(tmp_path / "shop.db") as connection:

@@ -30,7 +30,8 @@ def _order(shop: Shop, number: int) -> str:
     order = shop.order(number)
     if order is None:
         return f"We have no order #{number}."
-    return f"Order #{order.number} ({order.sku}) is {order.status}; it is due on {order.due}."
+    due = "was due" if order.status == "delivered" else "is due"
+    return f"Order #{order.number} ({order.sku}) is {order.status}; it {due} on {order.due}."
 
 
 def _article(shop: Shop, name: str, size: re.Match[str] | None) -> str:
