@@ -1,4 +1,4 @@
-"""A Company in a Starlette app: its routes before the app's own, its turns in the app's lifespan."""
+"""A Company in a Starlette app: ahead of the app's own middleware and routes, its turns in the app's lifespan."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.datastructures import URLPath
+from starlette.middleware import Middleware
 from starlette.requests import Request as StarletteRequest
 from starlette.responses import Response as StarletteResponse
 from starlette.routing import BaseRoute, Match, NoMatchFound
 
-from papaver.adapters.asgi import CompanyEndpoint, Receive, Scope, Send, incoming_of, path_of
+from papaver.adapters.asgi import ASGIApp, CompanyEndpoint, Receive, Scope, Send, incoming_of, path_of
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
 from papaver.adapters.running import running
 from papaver.company.app import Company
@@ -66,7 +67,11 @@ def check_distinct(company: Company, others: list[Company]) -> None:
 
 
 class Mounted:
-    """A Company in front of an app's routes, in its lifespan, and among its exception handlers."""
+    """A Company in front of an app's middleware and routes, in its lifespan, and among its exception handlers.
+
+    No middleware of the app sees a request to the Company: it could read the body before the Session is judged, or hold
+    back what is held open. The app's route for it stays, for whoever serves the app's router alone.
+    """
 
     def __init__(
         self, app: Starlette, company: Company, *, network: NetworkSettings | None = None, turns: bool = True
@@ -74,6 +79,14 @@ class Mounted:
         self.company = company
         check_distinct(company, [route.company for route in app.router.routes if isinstance(route, CompanyRoute)])
         app.router.routes.insert(0, CompanyRoute(company))
+        build = app.build_middleware_stack
+
+        def outermost() -> ASGIApp:
+            """Built at the first request, when every middleware of the app is known: ahead of the last added, too."""
+            app.user_middleware.insert(0, Middleware(lambda inner: CompanyEndpoint(company, inner)))
+            return build()
+
+        app.build_middleware_stack = outermost
         app.add_exception_handler(PoppyError, self._refused)
         around = app.router.lifespan_context
 

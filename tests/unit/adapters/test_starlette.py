@@ -216,7 +216,7 @@ async def test_a_company_without_a_handler_does_not_start() -> None:
 
 
 async def test_b65_health_is_asked_through_the_public_url() -> None:
-    """A host list that refuses the public name refuses the probe too: no green light in front of a closed door."""
+    """It goes the way of the requests that it speaks for: a host list of the app stands in front of neither."""
     wrong = [Middleware(TrustedHostMiddleware, allowed_hosts=["localhost"])]
     app = Starlette(middleware=wrong)
     Poppy(app, shop())
@@ -224,8 +224,10 @@ async def test_b65_health_is_asked_through_the_public_url() -> None:
         answers = [
             (await call(app, path=DOCUMENT, headers={"host": "example.com"})).status,
             (await call(app, path="/poppy/healthz", headers={"host": "api.example.com"})).status,
+            (await call(app, path="/poppy/healthz", headers={"host": "10.0.0.7"})).status,
+            (await call(app, path="/own", headers={"host": "example.com"})).status,
         ]
-        assert answers == [400, 400]
+        assert answers == [200, 200, 503, 400]
 
 
 async def test_a_company_may_live_in_a_mounted_app() -> None:
