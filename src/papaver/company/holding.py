@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from papaver.company.begun import Begun
 from papaver.company.settings import CompanyLimits
 from papaver.ports.company import Watch
 from papaver.protocol.errors import InvalidRequest, RateLimited
@@ -123,15 +124,22 @@ class Holding:
         return self._polls.has_room(user)
 
     async def body(self, user: User, read: Callable[[int], Awaitable[bytes]], limit: int) -> bytes:
-        """What `read(limit)` returns, if that is soon. One that is there already never takes a place from another.
+        """What `read(limit)` returns, if that is soon. What is there already needs no place.
 
         Raises InvalidRequest when it does not come in time, RateLimited when too many are waited for.
         """
-        check_held(user, self._bodies)
+        reading = Begun(read(limit))
+        if reading.is_over:
+            return reading.value
+        try:
+            check_held(user, self._bodies)
+        except RateLimited:
+            reading.drop()
+            raise
         self._bodies.take(user)
         try:
             async with asyncio.timeout(self._seconds):
-                return await read(limit)
+                return await reading
         except TimeoutError:
             raise InvalidRequest(
                 f"the body did not come within {self._seconds} seconds", rule="request.body-in-time"
