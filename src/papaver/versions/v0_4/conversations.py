@@ -69,7 +69,9 @@ MAX_ANSWER_DEPTH: Final = 64
 M = TypeVar("M", bound=BaseModel)
 
 _JSON: Final = re.compile(r"[ \t]*application/json[ \t]*(?:;.*)?", re.IGNORECASE)
-_WAIT: Final = re.compile(r"[0-9]{1,9}")
+_WAIT: Final = re.compile(r"[0-9]+")
+_WAIT_DIGITS: Final = 9
+"""More than these are a wait above every limit, and are not turned into a number."""
 _WRITTEN: Final = Headers([("Content-Type", "application/json"), ("Cache-Control", "no-store")])
 _SENT: Final = Headers([("Content-Type", "application/json"), ("Accept", "application/json")])
 _READ: Final = Headers([("Accept", "application/json")])
@@ -92,9 +94,15 @@ def check_content_type(request: Request) -> None:
 
 @rule("query.wait")
 def check_wait(values: list[str]) -> None:
-    """`wait` comes once, as whole seconds in at most nine digits (8.5; readings 43). Raises InvalidRequest."""
+    """`wait` comes once, as whole seconds in any number of digits (8.5; readings 43). Raises InvalidRequest."""
     if len(values) != 1 or _WAIT.fullmatch(values[0]) is None:
         raise InvalidRequest("wait is a whole number of seconds, given once", rule="query.wait")
+
+
+def _seconds(digits: str) -> int:
+    """Larger values are not refused (8.5): a Company holds for as long as it will, however much larger they are."""
+    told = digits.lstrip("0")
+    return int(told or "0") if len(told) <= _WAIT_DIGITS else 10**_WAIT_DIGITS
 
 
 @rule("query.cursor")
@@ -140,7 +148,7 @@ class Conversations:
             check_cursor_form(cursors)
         return Wanted(
             cursor=None if cursors is None else EventId(cursors[0]),
-            wait=None if waits is None else int(waits[0]),
+            wait=None if waits is None else _seconds(waits[0]),
         )
 
     def read_start(self, request: Request) -> StartBody:
