@@ -59,7 +59,7 @@ def spread(baseline: list[float], case: list[float]) -> tuple[float, float]:
     return quartiles[0], quartiles[2]
 
 
-def report(figure: str, *, value: float, baseline: float, goal: float, **more: Any) -> None:
+def report(figure: str, *, value: float | None, baseline: float, goal: float, **more: Any) -> None:
     """The figure's last line: `value` is held against `goal`, `baseline` is what the baseline arm measured."""
     print(json.dumps({"figure": figure, "value": value, "baseline": baseline, "goal": goal, **more}))
 
