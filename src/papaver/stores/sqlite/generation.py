@@ -2,7 +2,7 @@
 
 A request asks for a verdict before anything else, and asking the database costs more than the rest of the request's
 bookkeeping. The number is even while what was read holds, and odd while somebody changes it
-(docs/decisions/0021-verdicts-by-generation.md).
+(docs/decisions/0019-verdicts-by-generation.md).
 """
 
 from __future__ import annotations

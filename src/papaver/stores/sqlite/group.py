@@ -1,7 +1,7 @@
 """One Company's changes within a group commit: loaded together, decided in memory, written together before COMMIT.
 
 A head that this process wrote is kept for the next group as long as no other connection has written to the file
-(docs/decisions/0020-a-group-is-decided-in-memory.md).
+(docs/decisions/0018-a-group-is-decided-in-memory.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What is read here reads alike there: the same members, once each, and nothing else. The marks are counted as in
 `papaver.jose.claims`: without a backslash each of them delimits a name or a value, so nothing is there twice
-(docs/decisions/0022-a-plain-message-has-a-short-way.md).
+(docs/decisions/0020-a-plain-message-has-a-short-way.md).
 """
 
 from __future__ import annotations
