@@ -85,7 +85,8 @@ class Turn:
 
     `id`          the same however often a crash makes the turn start again: use it as idempotency key
     `messages`    the unanswered ones, oldest first
-    `transcript`  the last 200 messages of both sides, the unanswered ones included; `history()` pages further back
+    `transcript`  the last 200 messages of both sides, or fewer long ones (a mebibyte), the unanswered ones included;
+                  `history()` pages further back
     `context`     the User's situation, merged over the conversation (8.4)
     `attempt`     1 the first time
     """
