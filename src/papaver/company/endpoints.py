@@ -114,7 +114,10 @@ class Endpoints:
         return retirement_fields(version, self._retiring)
 
     def _negotiate(self, attempt: Attempt) -> Dialect:
-        """Readings 5: the header is there, once; then the version; nothing is handled under another one."""
+        """Readings 5: the header is there, once; then the version; nothing is handled under another one.
+
+        Each request says its own, and is not held to what its Session said before (readings 45).
+        """
         headers = attempt.incoming.headers
         check_header_once(headers.all(self._preferred.session.header))
         values = headers.all(VERSION_HEADER)

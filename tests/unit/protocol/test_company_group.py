@@ -59,7 +59,7 @@ def test_one_issuer_stands_for_one_company() -> None:
     assert "'Other Company'" in caught.value.description
 
 
-@pytest.mark.requirement("3.2-27")
+@pytest.mark.requirement("3.2-26", "3.2-27")
 @pytest.mark.parametrize(
     "auth",
     [

@@ -71,6 +71,17 @@ def test_only_what_both_have_in_one_version_is_in_force() -> None:
     assert in_force({}, ADVERTISED) == {}
 
 
+@pytest.mark.requirement("3.3-05")
+@pytest.mark.parametrize("other", ["2", "1.0", "01", "1 ", "v1", "", "0", "１"])
+def test_versions_of_an_extension_are_equal_or_strangers(other: str) -> None:
+    """A new version is an incompatible one, so none is newer than another or as good: no order, and no nearest."""
+    listed = {WRAP: (ExtensionEntry("1"),)}
+    assert in_force({WRAP: "1"}, listed) == choose_extensions({WRAP: ("1",)}, listed) == {WRAP: "1"}
+    assert in_force({WRAP: other}, listed) == {}
+    assert choose_extensions({WRAP: (other,)}, listed) == {}
+    assert choose_extensions({WRAP: (other, "1")}, listed) == {WRAP: "1"}
+
+
 @pytest.mark.requirement("3.3-06")
 def test_one_version_of_each_extension_is_chosen_in_our_order() -> None:
     """From those that the Company lists (3.3)."""

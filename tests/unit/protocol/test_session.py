@@ -169,7 +169,7 @@ def test_odd_tokens_have_a_hash_too() -> None:
 # ── the store ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("5-03", "5.3-13")
+@pytest.mark.requirement("5.3-13")
 def test_an_unknown_sid_begins_a_signed_out_session() -> None:
     """With the verified client, User ID and Agent ID, and no account."""
     session = opened(bind(proven(sid="s", sub="u", agent_id="a", jti="j"), None))

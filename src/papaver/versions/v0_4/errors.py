@@ -64,7 +64,7 @@ class Errors:
     """Draft 0.4's ErrorTable."""
 
     def write(self, error: PapaverError, place: Place) -> Response:
-        """Only `code` and the public `description` leave; `detail` and `rule` stay (architecture 3.8)."""
+        """JSON that is never stored (readings 30). Only `code` and `description` leave; `detail` and `rule` stay."""
         status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 0)
         if not status:
             return Response(500, Headers([_JSON, _NO_STORE]), strict_json.dumps({"error": "server_error"}))

@@ -144,21 +144,27 @@ def test_the_sessions_headers_are_its_own(name: str) -> None:
     assert world.company.requests == []
 
 
-@pytest.mark.requirement("papaver-17")
+@pytest.mark.requirement("papaver-17", "5.5-02")
 def test_a_closed_session_sends_nothing() -> None:
-    """It was closed for a reason."""
+    """Not to sign out, for there is nothing to revoke, and nothing else: its `sid` is used no longer."""
     world = World()
     live = world.live()
+    ask(world, live)
+    sent, fetched = list(world.company.requests), list(world.fetched)
     live.ended = True
     with pytest.raises(ConfigurationError) as caught:
         ask(world, live)
     assert caught.value.rule == "session.open"
+    assert (world.company.requests, world.fetched) == (sent, fetched)
+    ask(world, world.live())
+    first, second = world.company.proven
+    assert first.sid != second.sid
 
 
 # ── recoveries ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("5.5-05", "5.2-11", "5.5-02")
+@pytest.mark.requirement("5.5-05", "5.2-11")
 def test_an_ended_session_is_followed_by_another() -> None:
     """The same request goes out once more under a fresh `sid`, for the same User."""
     world = World()
@@ -188,7 +194,7 @@ def test_two_requests_of_one_ended_session_open_one_other() -> None:
     assert live.current is other
 
 
-@pytest.mark.requirement("3.4-22", "3.4-23", "3.4-16")
+@pytest.mark.requirement("3.4-22", "3.4-23")
 def test_another_version_means_another_session() -> None:
     """The documents are asked for past every cache, and the request goes once more, in the other version."""
     world = World()
@@ -207,6 +213,28 @@ def test_another_version_means_another_session() -> None:
     first, second = world.company.proven
     assert first.sid != second.sid
     assert {request.headers.first("cache-control") for request in world.fetched} == {"no-cache"}
+
+
+@pytest.mark.requirement("3.4-16")
+def test_another_extension_means_another_session() -> None:
+    """What is declared stays the same for as long as a `sid` does, whatever is implemented meanwhile."""
+    world = World()
+    world.company.documents[POPPY] = document(
+        extensions={"links": [{"version": "1"}], "x.example/a": [{"version": "2"}]}
+    )
+    world.extensions = {"links": ("1",)}
+    live = world.live()
+    ask(world, live)
+    world.extensions = {"links": ("1",), "x.example/a": ("2",)}
+    live.setup = world.live().setup
+    ask(world, live)
+    ask(world, world.live())
+    declared = [request.headers.first("poppy-extensions") for request in world.company.requests]
+    assert declared == ['"links";v="1"', '"links";v="1"', '"links";v="1", "x.example/a";v="2"']
+    first, again, other = world.company.proven
+    assert first.sid == again.sid
+    assert other.sid != first.sid
+    assert other.user_id == first.user_id
 
 
 def test_two_requests_of_one_version_discover_once() -> None:

@@ -56,7 +56,7 @@ def test_c7_continuing_records_the_message_then_working() -> None:
     ]
 
 
-@pytest.mark.requirement("8.7-01", "8.5-01", "ca-58")
+@pytest.mark.requirement("8.5-01", "ca-58")
 def test_c81_messages_while_working_add_no_state() -> None:
     """Nothing is refused as busy: what comes while the Company works is recorded and waits its turn (readings 21)."""
     world = World()
@@ -265,7 +265,7 @@ def test_nothing_depends_on_how_a_message_id_looks(name: str) -> None:
     assert world.do(Start(DANA, ConversationId("cnv_2"), said(name))).conversation_id == here
 
 
-@pytest.mark.requirement("8.7-13", "8.7-05")
+@pytest.mark.requirement("8.7-13")
 def test_a_closed_conversation_keeps_its_responder() -> None:
     """Whoever handled it last stays named."""
     world = World()
@@ -273,6 +273,29 @@ def test_a_closed_conversation_keeps_its_responder() -> None:
     world.heads[here] = replace(world.heads[here], status=Status.IDLE, responder=Responder.HUMAN)
     assert world.do(Close(DANA, here)).responder is Responder.HUMAN
     assert world.story(here)[-1] == "closed/human"
+
+
+@pytest.mark.requirement("8.7-05")
+@pytest.mark.parametrize(
+    ("status", "responder"),
+    [
+        (Status.WORKING, Responder.HUMAN),
+        (Status.IDLE, Responder.HUMAN),
+        (Status.QUEUED, Responder.AGENT),
+        (Status.CLOSED, Responder.HUMAN),
+    ],
+)
+def test_who_answers_is_independent_of_whether_anybody_does(status: Status, responder: Responder) -> None:
+    """Neither moves the other: each pair stays as it is, and is answered so."""
+    world = World()
+    here = world.start()
+    world.heads[here] = replace(world.heads[here], status=status, responder=responder)
+    if status is Status.CLOSED:
+        answered = world.do(Close(DANA, here))
+    else:
+        answered = world.say(here, said("msg_2", "And?"))
+    assert (answered.status, answered.responder) == (status, responder)
+    assert (world.heads[here].status, world.heads[here].responder) == (status, responder)
 
 
 @pytest.mark.requirement("8.12-02")

@@ -73,7 +73,6 @@ def test_a_new_delegated_key_on_each_request_is_fine() -> None:
         assert proven(rotated.header("POST", URL, COMPANY, sid="sid_1")).sid == "sid_1"
 
 
-@pytest.mark.requirement("5.3-08")
 def test_claims_that_would_grant_access_are_ignored() -> None:
     """Whatever else it contains, a Session JWT is no access."""
     session = proven(made(scope="orders:write", account_id="acc_1", scopes=["admin"]))
