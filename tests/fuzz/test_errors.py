@@ -5,19 +5,30 @@ A seed's first line is the status, the next ones are fields, and after an empty 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 
-from papaver.protocol.errors import VersionUnsupported
-from papaver.protocol.extensions import EXTENSIONS_HEADER, read_extensions, write_extensions
+from papaver.protocol.company import ExtensionEntry
+from papaver.protocol.dialect import Place
+from papaver.protocol.errors import ExtensionRequired, VersionUnsupported
+from papaver.protocol.extensions import (
+    EXTENSIONS_HEADER,
+    check_extension_declared,
+    choose_extensions,
+    in_force,
+    read_extensions,
+    write_extensions,
+)
 from papaver.protocol.negotiation import VERSION_HEADER, negotiate
 from papaver.values.errors import PapaverError
 from papaver.versions import DIALECTS
-from papaver.versions.v0_4.errors import ERRORS
+from papaver.versions.v0_4.errors import ERRORS, STATUSES
+from papaver.web.challenges import ChallengeError
 from papaver.web.messages import Headers, Response
-from tests.fuzz.seeds import files, grown
+from tests.fuzz.seeds import files, grown, unreached
 
 
 def read(data: bytes) -> Response:
@@ -38,13 +49,41 @@ def drive(data: bytes) -> None:
         assert all(isinstance(value, str) for value in received.attributes.values())
         if received.code in ("invalid_token", "insufficient_scope"):
             assert response.headers.all("WWW-Authenticate")
+        say_again(received.code, received.attributes)
     declared = read_extensions(response.headers.all(EXTENSIONS_HEADER))
     written = write_extensions(declared)
     assert read_extensions([] if written is None else [written]) == declared
+    advertised = {name: (ExtensionEntry(version),) for name, version in declared.items()}
+    evident = [name for name, version in declared.items() if version == "2"]
+    chosen = choose_extensions({name: (version,) for name, version in declared.items()}, advertised, evident)
+    for name in declared:
+        try:
+            check_extension_declared(name, chosen)
+        except ExtensionRequired:
+            assert name in evident
+    assert in_force(chosen, advertised) == chosen
     try:
         assert negotiate(response.headers.all(VERSION_HEADER), DIALECTS) in DIALECTS
     except VersionUnsupported as error:
         judge_refusal(error)
+
+
+def say_again(code: str, attributes: Mapping[str, str]) -> None:
+    """A Company's error of this code, with what was read of it, is written so that it is read alike."""
+    kind = next((kind for kind in STATUSES if kind.code == code), PapaverError)
+    error: PapaverError = kind.__new__(kind)
+    error.code, error.description = kind.code, attributes.get("error_description", "")
+    for name in ("scope", "extension", "conversation_id"):
+        setattr(error, name, attributes.get(name, ""))
+    setattr(error, "retry_after", len(attributes))  # noqa: B010 # each class has attributes of its own
+    for place in Place:
+        try:
+            response = ERRORS.write(error, place)
+        except ChallengeError:
+            continue
+        again = ERRORS.read(response)
+        assert again is not None
+        assert again.code == ("server_error" if response.status == 500 else code)
 
 
 def judge_refusal(error: PapaverError) -> None:
@@ -63,3 +102,8 @@ def test_the_corpus(path: Path) -> None:
 def test_grown_inputs(data: bytes) -> None:
     """Whatever a peer sends."""
     drive(data)
+
+
+def test_the_corpus_alone_covers_the_parser() -> None:
+    """Every line and branch of errors and extensions, written and read."""
+    assert unreached("errors", "papaver.versions.v0_4.errors", "papaver.protocol.extensions") == ""
