@@ -77,7 +77,7 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         port = server.server_address[1]
     told = _told(tmp_path, "--resolve", f"shop.example:443=127.0.0.1:{port}")
-    assert told["found"] == f"no address of shop.example answers: 127.0.0.1 port {port}: Connection refused"
+    assert told["found"] == f"no answer: no address of shop.example answers: 127.0.0.1 port {port}: Connection refused"
     assert told["next"].startswith("is its server running?")
 
 

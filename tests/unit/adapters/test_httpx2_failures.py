@@ -66,7 +66,7 @@ def test_a_name_that_cannot_be_looked_up_may_be_spelt_wrong() -> None:
     error = httpx2.ConnectError("shop.example could not be resolved: try again")
     error.__cause__ = socket.gaierror(socket.EAI_AGAIN, "try again")
     failed = failure_of(error, URL)
-    assert (failed.fault, failed.found) == (FetchFault.UNREACHABLE, "shop.example could not be resolved: try again")
+    assert (failed.fault, failed.detail) == (FetchFault.UNREACHABLE, "shop.example could not be resolved: try again")
     assert failed.remedy.endswith("--resolve shop.example:443=127.0.0.1:8443")
 
 
@@ -97,7 +97,7 @@ def test_a_traceback_of_a_program_shows_what_to_do() -> None:
     """As notes, which Python prints below an error that nobody caught."""
     assert unreachable(URL, "it did not answer in time").__notes__ == [
         f"  expected  an answer from {URL}",
-        "  found     it did not answer in time",
+        "  found     no answer: it did not answer in time",
         "  next      is its server running? Start it, or try again later; for local work check --resolve",
     ]
     assert resolve_flag(URL) == "--resolve shop.example:443=127.0.0.1:8443"

@@ -55,7 +55,7 @@ def unreachable(url: str, detail: str, *, remedy: str = "") -> FetchFailed:
         url=url,
         detail=detail,
         expected=f"an answer from {url}",
-        found=detail,
+        found=f"no answer: {detail}",
         remedy=remedy or "is its server running? Start it, or try again later; for local work check --resolve",
     )
 
