@@ -175,9 +175,10 @@ class Sessions:
         return ended
 
     async def sweep(self) -> int:
-        """Forget Sessions idle or ended for long (5.5), and clients and documents of long ago; how many rows."""
+        """Forget Sessions idle or ended for long (5.5), and clients and documents of long ago; how many Sessions."""
         now = self._clock.now()
-        return await self._clients.sweep() + await self._store.sweep(
+        await self._clients.sweep()
+        return await self._store.sweep(
             forget_before=now - self._limits.session_idle, ended_before=now - self._limits.session_remembered
         )
 

@@ -30,7 +30,7 @@ PapaverError
 from __future__ import annotations
 
 from papaver.values.errors import PapaverError
-from papaver.values.strict_json import JsonError, loads_object
+from papaver.values.strict_json import JsonError, dumps, loads_object
 from papaver.values.told import told
 from papaver.web.messages import Response
 
@@ -233,6 +233,18 @@ class Refused(PapaverError):
     def __str__(self) -> str:
         return f'{super().__str__()}; it says "{self.told}"' if self.told else super().__str__()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Of the response only its status, its URL and what it `told` leave this process."""
+        state = {name: value for name, value in vars(self).items() if name != "response"}
+        return _refused, (type(self), self.args, self.response.status, self.response.url, self.told), state
+
 
 class Misbehaved(PapaverError):
     code = "misbehaved"
+
+
+def _refused(kind: type[Refused], args: tuple[object, ...], status: int, url: str, said: str) -> Refused:
+    error = kind.__new__(kind, *args)
+    body = dumps({"error_description": said}) if said else b""
+    error.response = Response(status, body=body, url=url)
+    return error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 
@@ -22,7 +23,7 @@ from papaver.protocol.errors import (
     TemporarilyUnavailable,
 )
 from papaver.values.errors import PapaverError
-from papaver.web.messages import Response
+from papaver.web.messages import Headers, Response
 
 WITH_MORE: list[tuple[PapaverError, str, object]] = [
     (ExtensionRequired("links", rule="a.b", detail="d"), "extension", "links"),
@@ -99,7 +100,6 @@ def test_a_plain_error_says_its_code_and_its_rule(kind: type[PapaverError]) -> N
         *(error for error, _, _ in WITH_MORE),
         DiscoveryFailed("not this", rule="a.b", expected="x", found="y", remedy="z", detail="d"),
         SignInNeeded("orders carts", rule="a.b"),
-        Refused("invalid_request", Response(400, body=b"{}"), "the Company refused", rule="a.b"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -131,3 +131,16 @@ def test_a_refusal_tells_the_company_s_own_sentence_made_safe(body: bytes, sente
     assert error.told == sentence
     more = f'; it says "{sentence}"' if sentence else ""
     assert str(error) == f"invalid_session: the Company answered 400 [a.b]{more}"
+
+
+@pytest.mark.parametrize("said", ["too long", ""])
+def test_a_refusal_survives_being_pickled_without_what_may_be_secret(said: str) -> None:
+    """The status, the URL and the Company's sentence go along; header fields and the body do not."""
+    body = json.dumps({"error": "invalid_request", "error_description": said, "token": "hunter2"}).encode()
+    response = Response(413, Headers({"set-cookie": "hunter2"}), body, "https://example.com/x")
+    error = Refused("invalid_request", response, "the Company refused", rule="a.b")
+    stored = pickle.dumps(error)
+    again = pickle.loads(stored)
+    assert b"hunter2" not in stored
+    assert (type(again), str(again), again.code, again.rule) == (Refused, str(error), error.code, error.rule)
+    assert (again.response.status, again.response.url, again.told) == (413, response.url, said)
