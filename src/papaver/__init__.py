@@ -98,18 +98,28 @@ _ROOMS = {
     "stores.sqlite.vault": ("SqliteVault",),
     "values.errors": ("PapaverError",),
 }
+_FASTAPI = ("fastapi", "starlette")
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     """Import a public name from its room, once.
 
-    Raises AttributeError for any other name, and the ImportError of a room whose extra is not installed.
+    Raises AttributeError for any other name, and ImportError for a room whose extra is not installed.
     """
     room = _ROOM_OF.get(name)
     if room is None:
         raise AttributeError(f"module 'papaver' has no attribute {name!r}")
-    value: object = getattr(import_module(f"papaver.{room}"), name)
+    try:
+        value: object = getattr(import_module(f"papaver.{room}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _FASTAPI:
+            raise
+        raise ImportError(
+            f"papaver.{name} needs {error.name}: install papaver[fastapi]. An app of Starlette alone needs "
+            "papaver[server] and papaver.adapters.starlette.Poppy",
+            name=error.name,
+        ) from error
     globals()[name] = value
     return value
 
