@@ -39,9 +39,10 @@ class Runner:
         # As many turns as came the last time are asked for at once, so that their leases share a commit.
         self._together = 1
         self._running: dict[asyncio.Task[None], LeasedTurn] = {}
-        # Of each client and each User of one, and how many more may just be theirs.
+        # Of each client and each User of one; those that end while the store is asked count until it has answered.
         self._places: Counter[tuple[str, ...]] = Counter()
-        self._asking = 0
+        self._asking = False
+        self._leaving: list[LeasedTurn] = []
         self._watch: Watch | None = None
         self._began = False
         self._moved_at = float("-inf")
@@ -83,10 +84,7 @@ class Runner:
 
     def _has_share(self, leased: LeasedTurn) -> bool:
         client, user = leased.head.client_id, leased.head.user_id
-        return (
-            self._places[client, user] + self._asking >= self._share.user
-            or self._places[client,] + self._asking >= self._share.client
-        )
+        return self._places[client, user] >= self._share.user or self._places[client,] >= self._share.client
 
     async def _round(self, watch: Watch, stopped: asyncio.Task[bool]) -> None:
         full = False
@@ -110,15 +108,17 @@ class Runner:
             room = self._limits.turns_at_once - len(self._running)
             if room <= 0:
                 return True
-            asked = self._asking = min(room, self._together)
+            asked, self._asking = min(room, self._together), True
             found = await asyncio.gather(*(self._lease() for _ in range(asked)), return_exceptions=True)
-            self._asking = 0
+            self._asking = False
             leased = [one for one in found if isinstance(one, LeasedTurn)]
             for one in leased:
                 task = asyncio.create_task(self._guarded(one))
                 self._running[task] = one
                 self._places.update(((one.head.client_id,), (one.head.client_id, one.head.user_id)))
                 task.add_done_callback(self._ended)
+            while self._leaving:
+                self._leave(self._leaving.pop())
             if leased:
                 self._moved_at = self._clock.monotonic()
             for one in found:
@@ -137,13 +137,20 @@ class Runner:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         leased = self._running.pop(task)
+        self._moved_at = self._clock.monotonic()
+        if self._asking:
+            self._leaving.append(leased)
+        else:
+            self._leave(leased)
+
+    def _leave(self, leased: LeasedTurn) -> None:
+        """Give its place back; whoever had all that one may have may have another one due."""
         if self._watch is not None and self._has_share(leased):
             self._watch.wake()
         for place in (leased.head.client_id,), (leased.head.client_id, leased.head.user_id):
             self._places[place] -= 1
             if not self._places[place]:
                 del self._places[place]
-        self._moved_at = self._clock.monotonic()
 
     async def _guarded(self, leased: LeasedTurn) -> None:
         """One turn, and nothing that leaves it: the runner goes on. What fails is due again when its lease is over."""
