@@ -157,6 +157,23 @@ async def test_a_session_declares_the_same_on_every_request() -> None:
         assert len({claims(one)["sid"] for one in signed(both)}) == 1
 
 
+@pytest.mark.requirement("3.3-07")
+async def test_an_extension_that_a_request_shows_by_itself_is_not_declared() -> None:
+    """One with a grant type of its own is listed by the Company and needs no entry: every request is served without."""
+    async with pair(extensions={WRAP: ["2"]}) as both:
+
+        def change(document: dict[str, object]) -> None:
+            document["extensions"] = {"example.com/own-grant": [{"version": "1"}], WRAP: [{"version": "2"}]}
+
+        Script(both).always(POPPY_JSON, changed(change))
+        company = await both.agent.discover("example.com")
+        assert set(company.document.extensions) == {"example.com/own-grant", WRAP}
+        conversation = await company.session("dana").ask("Hi")
+        await replies(conversation)
+        assert {one.request.headers.all("poppy-extensions") for one in signed(both)} == {(f'"{WRAP}";v="2"',)}
+        assert all(one.response is not None and one.response.status < 300 for one in signed(both))
+
+
 @pytest.mark.requirement("3.3-10", "8.4-28")
 async def test_extension_content_comes_back_to_who_declared_it() -> None:
     """It goes out in the message, is recorded, and is read back in a Session that declares the extension."""
