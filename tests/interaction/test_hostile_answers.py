@@ -131,6 +131,7 @@ async def started(both: Pair) -> Conversation:
     return conversation
 
 
+@pytest.mark.requirement("papaver-29")
 async def test_more_without_end_under_fresh_cursors_is_paused_over_and_then_refused() -> None:
     """No event comes and each cursor is another: a few reads, a pause before each further one, and that is it."""
     async with pair() as both:

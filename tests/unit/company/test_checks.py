@@ -206,6 +206,7 @@ def test_a_handler_is_async_in_whatever_form(handler: object) -> None:
     ],
     ids=["object", "method", "partial", "class", "builtin", "number"],
 )
+@pytest.mark.requirement("papaver-28")
 def test_a_handler_that_is_not_async_is_refused_when_it_is_given(handler: Any, named: str) -> None:
     """By its name, and not at the first message."""
     company = Company(domain="a.example", name="A", base_url="https://a.example/p", store=MemoryStore())

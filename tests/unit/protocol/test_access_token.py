@@ -33,12 +33,14 @@ def test_without_the_field_there_is_no_token() -> None:
     assert read_access_token(Headers()) is None
 
 
+@pytest.mark.requirement("papaver-30")
 def test_b10_two_fields_are_refused() -> None:
     """Even when they are equal, and whatever the scheme."""
     with pytest.raises(InvalidRequest, check=lambda error: error.rule == "token.authorization-once"):
         read_access_token(Headers([("Authorization", "Basic x"), ("authorization", "Bearer x")]))
 
 
+@pytest.mark.requirement("papaver-30")
 def test_no_token_is_valid_where_nobody_issues_any() -> None:
     """And its holder is told what to do."""
     check_no_token(None)
