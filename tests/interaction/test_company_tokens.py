@@ -16,6 +16,7 @@ TOKEN = "an-access-token"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 
 
+@pytest.mark.requirement("papaver-39")
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "DPoP"])
 async def test_a_token_that_its_session_jwt_covers_is_an_invalid_token(scheme: str) -> None:
     """401 with the challenge, so that the Personal Agent goes on signed out; before the body, without a trace."""
@@ -56,6 +57,7 @@ async def test_credentials_of_another_scheme_are_left_alone() -> None:
         assert (await bench.start(headers={"authorization": "Basic YTpi"})).status == 201
 
 
+@pytest.mark.requirement("papaver-40")
 async def test_b10_an_authorization_field_that_is_there_twice_is_refused() -> None:
     """Once the Session is proven."""
     async with company_bench(turns=False) as bench:

@@ -30,6 +30,7 @@ async def test_b65_health_lies_below_the_public_base_url() -> None:
         assert await said(bench) == (200, {"healthy": True, "store": "ok", "turns": "ok"})
 
 
+@pytest.mark.requirement("papaver-41")
 @pytest.mark.parametrize(
     ("host", "status"),
     [
