@@ -132,13 +132,14 @@ class Tracer:
 
         for item in self._marked:
             refused.clear()
+            before, before_in_threads = sys.gettrace(), threading.gettrace()
             sys.settrace(enter)
             threading.settrace(enter)
             try:
                 self._run(item)
             finally:
-                sys.settrace(None)
-                threading.settrace(None)
+                sys.settrace(before)
+                threading.settrace(before_in_threads)
             for row_id in marked_rows(item):
                 for rule_id in refused:
                     self.found.raised[row_id, rule_id].append(item.nodeid)
