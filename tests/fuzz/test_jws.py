@@ -148,6 +148,7 @@ def test_the_quick_reader_agrees_with_the_careful_one(payload: bytes) -> None:
 @example(EC, b"\0" * 64)
 @example(EC, b"\0" * 31 + b"\1" + b"\0" * 30 + b"\x80\1")
 @example(EC, b"\xff" * 64)
+@example(EC, b"\1" * 64)
 @example(EC, b"")
 @example(RSA, b"")
 @given(st.sampled_from([EC, RSA]), st.binary(min_size=64, max_size=64) | st.binary(max_size=400))
