@@ -46,3 +46,11 @@ def test_an_error_whose_init_asks_for_more_survives_pickle_and_copy() -> None:
     error.add_note("seen twice")
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (type(again), vars(again), again.args, str(again)) == (Demanding, vars(error), error.args, str(error))
+
+
+def test_a_comparison_is_in_the_traceback_and_says_only_what_there_is() -> None:
+    """Both values and the remedy; an empty one has no line."""
+    error = Odd()
+    error.compare("https", "", "serve it over https")
+    assert (error.expected, error.found, error.remedy) == ("https", "", "serve it over https")
+    assert error.__notes__ == ["  expected  https", "  next      serve it over https"]

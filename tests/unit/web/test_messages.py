@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 
 import pytest
 
@@ -62,3 +63,9 @@ def test_headers_are_sent_as_latin_1() -> None:
     assert headers.octets() is headers.octets()
     with pytest.raises(UnicodeEncodeError):
         Headers([("x", "€")]).octets()
+
+
+def test_headers_are_never_pickled() -> None:
+    """They carry what signs a request."""
+    with pytest.raises(TypeError):
+        pickle.dumps(Headers([("authorization", "Bearer x")]))
