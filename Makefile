@@ -82,10 +82,10 @@ bench: env-dev
 # Needs uv, and only here; plain pip installs what it writes.
 UV ?= uv
 LOCK := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
-DEMO := --extra server --extra fastapi --extra agent --group build
+DEMO := --extra server --extra fastapi --extra agent --extra demo --group build
 lock:
 	$(LOCK) $(DEMO) -o requirements/demo.txt
-	$(LOCK) $(DEMO) --extra otel --group test --group check -c requirements/demo.txt -o requirements/dev.txt
+	$(LOCK) $(DEMO) --extra otel --extra postgres --group test --group check -c requirements/demo.txt -o requirements/dev.txt
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache

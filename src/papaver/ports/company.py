@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeVar
 
+from papaver.ports.grants import GrantStore
 from papaver.protocol.conversation.change import Change, Keys, Loaded, ReplayKey, SessionRow, Slice
 from papaver.protocol.conversation.model import Event
 from papaver.protocol.conversation.state import Head, Lease
@@ -246,6 +247,9 @@ class CompanyTables(Protocol):
 
     @property
     def clients(self) -> ClientStore: ...
+
+    @property
+    def grants(self) -> GrantStore: ...
 
     @property
     def secret(self) -> bytes:

@@ -137,6 +137,7 @@ class VerifiedSession:
     """A Session that may be relied on: each check of 5.3 passed for this request.
 
     `account_id`, `scopes`  of the request's access token; None and empty when signed out
+    `access`                the access token's whole story; None when signed out
     `version`               the protocol version of the request          `extensions`  declared name → version
     `jti`, `iat`            of the Session JWT, for replay rejection
     """
@@ -151,6 +152,7 @@ class VerifiedSession:
     extensions: Mapping[str, str]
     jti: str
     iat: int
+    access: AccountAccess | None = None
 
 
 # ── what a version supplies ───────────────────────────────────────────────────────────────────────────────────────
@@ -338,4 +340,5 @@ def open_session(
         extensions=extensions,
         jti=proven.jti,
         iat=proven.iat,
+        access=access,
     )

@@ -1,0 +1,90 @@
+"""How a Company offers account access: the seam between it and its issuer, which is its own or somebody else's (3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from papaver.company.clients import Clients
+from papaver.company.incoming import Incoming
+from papaver.company.offer import Offer
+from papaver.company.settings import CompanyLimits
+from papaver.oauth.access_tokens import AccessToken
+from papaver.ports.company import CompanyTables
+from papaver.ports.pages import Pages
+from papaver.ports.system import Clock, Fetcher, Ids
+from papaver.web.messages import Response
+
+__all__ = ["IssuerParts", "RunningIssuer", "Scope", "SignIn", "TokenVerifier"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A scope that Personal Agents may ask for (4.7). `description` is for Users.
+
+    `changes`, `personal_data`  hints about the most consequential action that needs it: both or neither
+    """
+
+    name: str
+    description: str
+    changes: Literal["none", "reversible", "irreversible"] | None = None
+    personal_data: bool | None = None
+
+
+class TokenVerifier(Protocol):
+    """Judges access tokens. What it returns was valid a moment ago."""
+
+    async def verify(self, token: str) -> AccessToken:
+        """Raises InvalidToken for a token that is none, expired or revoked; TemporarilyUnavailable."""
+        ...
+
+    async def recheck(self, ath: str, token: AccessToken) -> None:
+        """Whether a token that was verified before is still good; `ath` is its hash (readings 3).
+
+        Raises InvalidToken, TemporarilyUnavailable.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerParts:
+    """What an issuer takes from the Company that runs it. `pages` is None where no adapter brings web pages."""
+
+    offer: Offer
+    tables: CompanyTables
+    clients: Clients
+    clock: Clock
+    ids: Ids
+    fetcher: Fetcher
+    limits: CompanyLimits
+    pages: Pages | None
+
+
+class RunningIssuer(Protocol):
+    """An issuer while its Company runs."""
+
+    @property
+    def verifier(self) -> TokenVerifier: ...
+
+    def owns(self, host: str, path: str) -> bool:
+        """Whether a request is this issuer's: on its own host, one of its paths."""
+        ...
+
+    async def answer(self, incoming: Incoming) -> Response:
+        """Answer a request that it owns."""
+        ...
+
+    async def sweep(self) -> None:
+        """Delete what is over."""
+        ...
+
+
+class SignIn(Protocol):
+    """What `Company(sign_in=…)` takes: an `EmbeddedIssuer` or an `ExternalIssuer`."""
+
+    @property
+    def issuer(self) -> str:
+        """The issuer identifier, exactly as its metadata says it."""
+        ...
+
+    def run(self, parts: IssuerParts) -> RunningIssuer: ...
