@@ -16,6 +16,7 @@ from papaver.protocol.conversation.model import Event, Status
 from papaver.protocol.conversation.state import Head, Lease, Receipt
 from papaver.protocol.terms import ClientId, CompanyId, ConversationId, MessageId, SessionId, TurnId, UserId
 from papaver.stores.faults import StoreFailed
+from papaver.stores.memory_grants import MemoryGrants
 from papaver.stores.notify import RegisteredWatch, WatchRegistry
 from papaver.stores.turns import begun, check_change, continues, due_since, given_back, makes_due, seconds
 
@@ -327,6 +328,7 @@ class _Tables:
         self.sessions = _Sessions()
         self.log = _Log(company, self.sessions, registry)
         self.clients = _Clients()
+        self.grants = MemoryGrants()
         self.secret = secrets.token_bytes(32)
 
 
