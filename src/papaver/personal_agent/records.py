@@ -13,25 +13,35 @@ import msgspec
 from papaver.protocol.errors import ConfigurationError
 
 __all__ = [
+    "ACCOUNT",
     "COMPANY",
     "CONVERSATION",
     "DELEGATED_KEY",
     "OUTBOX",
+    "SERVICE",
+    "SIGN_IN",
+    "AccountRow",
     "CompanyRow",
     "ConversationRow",
     "DelegatedKeyRow",
     "DocumentRow",
+    "HeldTokenRow",
     "IdRow",
     "OutboxRow",
+    "ServiceRow",
+    "SignInRow",
     "read_row",
     "row_key",
     "write_row",
 ]
 
+ACCOUNT: Final = "account"
 COMPANY: Final = "company"
 CONVERSATION: Final = "conversation"
 DELEGATED_KEY: Final = "delegated-key"
 OUTBOX: Final = "outbox"
+SERVICE: Final = "service"
+SIGN_IN: Final = "sign-in"
 
 
 class IdRow(msgspec.Struct, frozen=True):
@@ -120,6 +130,80 @@ class OutboxRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __repr__(self) -> str:
         return f"OutboxRow(message_id={self.message_id!r}, conversation_id={self.conversation_id!r})"
+
+
+class _Hidden(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A row with secrets in it: it shows nothing of itself and is never pickled."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(**********)"
+
+    def __reduce__(self) -> Never:
+        raise TypeError(f"a {type(self).__name__} is never pickled")
+
+
+class HeldTokenRow(_Hidden, frozen=True, omit_defaults=True):
+    """An access token (4.5). `resource` is the service that it was issued for, None for the default one.
+
+    `expires_at` in Unix seconds, None when the Company does not say.
+    """
+
+    token: str
+    token_type: str
+    scopes: tuple[str, ...]
+    resource: str | None = None
+    expires_at: float | None = None
+
+
+class AccountRow(_Hidden, frozen=True, omit_defaults=True):
+    """A User's account at a Company, under our local name for it; its User may have several (5.4).
+
+    `state`          `signed_in`, or why not: `signed_out` here, `ended` by the Company (5.5), `refused` (4.1)
+    `chain`          another one for each sign-in that was not a step-up: perhaps another account of the Company
+    `scopes`         what the refresh token has           `declined`  what the User did not approve when asked last
+    `token_host`, `revocation_host`  where tokens went at sign-in; another one is looked at again first
+    `dpop_jwk`       the account's own DPoP key, private  `tokens`    the access tokens in use
+    `unrevoked`      refresh tokens that are used no more, and which the Company still has to revoke (4.6, 4.7)
+    """
+
+    company: str
+    domain: str
+    user: str
+    account: str
+    state: str
+    chain: str
+    signed_in_at: float
+    token_host: str
+    revocation_host: str
+    scopes: tuple[str, ...] = ()
+    declined: tuple[str, ...] = ()
+    refresh_token: str | None = None
+    dpop_jwk: dict[str, str] | None = None
+    tokens: tuple[HeldTokenRow, ...] = ()
+    unrevoked: tuple[str, ...] = ()
+
+
+class SignInRow(_Hidden, frozen=True, omit_defaults=True):
+    """A Direct Sign-In on its way, found by its `state`, taken once (4.2). `company` is the issuer it began with."""
+
+    company: str
+    domain: str
+    user: str
+    account: str
+    scopes: tuple[str, ...]
+    redirect_uri: str
+    verifier: str
+    state: str
+    begun_at: float
+    dpop_jwk: dict[str, str] | None = None
+
+
+class ServiceRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a service's own metadata said (RFC 9728): a resource that its tokens have to be issued for, or None."""
+
+    url: str
+    until: float
+    resource: str | None = None
 
 
 R = TypeVar("R", bound=msgspec.Struct)

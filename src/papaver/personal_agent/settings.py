@@ -33,6 +33,14 @@ class AgentLimits:
     wait: int = _limit(25, "`wait` of a held read", low=0, high=300)
     poll_pause: int = _limit(1, "pause after a held read that came back empty at once", low=1)
     outbox_kept: int = _limit(24 * 3600, "unconfirmed message sent again after a restart, not older than", low=60)
+    assertion_lifetime: int = _limit(60, "client assertion made for", low=10, high=300)
+    sign_in_kept: int = _limit(600, "Direct Sign-In: its callback is taken, after its beginning", low=60, high=3600)
+    token_renewed: int = _limit(30, "access token refreshed this long before it expires", low=0)
+    token_attempts: int = _limit(3, "tries of a refresh or a revocation that gets no answer", low=1, high=10)
+    token_seconds: int = _limit(10, "request to a token, revocation or device endpoint", low=1)
+    token_bytes: int = _limit(64 * 1024, "answer of a token, revocation or device endpoint", low=1024)
+    device_wait_most: int = _limit(1800, "Device Sign-In waited for, whatever the Company allows", low=60)
+    service_fresh: int = _limit(4 * 3600, "what a service's own metadata says is kept", low=0)
     events_remembered: int = _limit(100, "handled event ids kept per conversation, beside the cursor", low=1)
 
     def __post_init__(self) -> None:
