@@ -14,9 +14,10 @@ from papaver.adapters.httpx2.fetcher import GuardedFetcher
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
 from papaver.adapters.system import SystemClock, SystemIds
 from papaver.company.app import Company
+from papaver.ports.pages import Pages
 from papaver.ports.system import Clock, Fetcher, Ids
 
-__all__ = ["running"]
+__all__ = ["pages_of", "running"]
 
 
 @asynccontextmanager
@@ -40,13 +41,24 @@ async def running(
         if not company.store.is_open:
             await company.store.open()
             stack.push_async_callback(company.store.close)
-        await company.wire(clock or SystemClock(), ids or SystemIds(), fetcher, turns_elsewhere=not turns)
+        await company.wire(
+            clock or SystemClock(), ids or SystemIds(), fetcher, pages=pages_of(company), turns_elsewhere=not turns
+        )
         stack.callback(company.unwire)
         stack.enter_context(_on_signals(company.stop))
         if turns:
             stack.push_async_callback(_ended, company.start_turns())
         stack.callback(company.stop)
         yield CompanyEndpoint(company)
+
+
+def pages_of(company: Company) -> Pages | None:
+    """What renders the pages of a Company that signs Users in itself; nothing is imported for any other."""
+    if company.sign_in is None or not company.sign_in.shows_pages:
+        return None
+    from papaver.screens import HtmlPages
+
+    return HtmlPages()
 
 
 async def _ended(turns: asyncio.Task[None]) -> None:

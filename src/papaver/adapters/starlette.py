@@ -58,10 +58,11 @@ class CompanyRoute(BaseRoute):
 def check_distinct(company: Company, others: list[Company]) -> None:
     """Two Companies of one app answer at different paths, and for different domains."""
     for other in others:
-        if company.offer.path == other.offer.path or company.id == other.id:
+        shared = set(company.offer.all_domains) & set(other.offer.all_domains)
+        if company.offer.path == other.offer.path or company.id == other.id or shared:
             raise ConfigurationError(
-                f"{company.offer.name} and {other.offer.name} share a path ({company.offer.path or '/'}) or a domain "
-                f"({company.offer.domain}) in one app; give each its own base_url and domain",
+                f"{company.offer.name} and {other.offer.name} share a path ({company.offer.path or '/'}), a domain "
+                f"({company.offer.domain}) or an issuer in one app; give each its own base_url, domain and issuer",
                 rule="configuration.distinct-companies",
             )
 

@@ -11,12 +11,15 @@ from papaver.company.documents import Documents
 from papaver.company.health import FOREIGN, alive_response, health_response
 from papaver.company.incoming import Incoming
 from papaver.company.offer import CONVERSATIONS, DEFAULT_PROTOCOLS, Mcp, Offer, OpenApi
+from papaver.company.scopes import Scope
 from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
+from papaver.company.sign_in import SignIn
 from papaver.company.texts import Texts
 from papaver.company.turn import Handler, check_answers_async
 from papaver.company.wired import Wired
 from papaver.ports.company import ClientStore, CompanyStore
+from papaver.ports.pages import Pages
 from papaver.ports.system import Clock, Fetcher, Ids
 from papaver.protocol.company import company_identifier
 from papaver.protocol.dialect import Dialect, Version
@@ -33,7 +36,7 @@ H = TypeVar("H", bound=Handler)
 
 
 class Company:
-    """One Company without an issuer: its identifier is `https://{domain}` (3.2).
+    """One Company: its identifier is its issuer, or `https://{domain}` without one (3.2).
 
         company = Company(domain="example.com", name="Example", base_url="https://example.com/poppy", store=…)
 
@@ -41,7 +44,8 @@ class Company:
         async def answer(turn: Turn) -> str: ...
 
     Add it to an app with an adapter's `Poppy(app, company)`, mount `running(company)`, or `papaver company serve` it.
-    `accept="allowed"` serves only Personal Agents that the operator allowed. Raises ConfigurationError.
+    `accept="allowed"` serves only Personal Agents that the operator allowed. `sign_in` takes an `EmbeddedIssuer` or an
+    `ExternalIssuer`; for what goes with it see `Offer`. Raises ConfigurationError.
     """
 
     def __init__(
@@ -59,6 +63,14 @@ class Company:
         retirements: Mapping[str, Retirement] | None = None,
         local_path: str | None = None,
         internal_hosts: Sequence[str] = (),
+        sign_in: SignIn | None = None,
+        domains: Sequence[str] = (),
+        scopes: Sequence[Scope] = (),
+        access: Literal["session", "signed_in"] = "session",
+        sign_in_disabled: bool = False,
+        authorization_servers: Sequence[str] = (),
+        issuer_removed: bool = False,
+        own_tokens: Sequence[str] = (),
         accept: Literal["all", "allowed"] = "all",
         limits: CompanyLimits | None = None,
         texts: Texts | None = None,
@@ -76,10 +88,19 @@ class Company:
             retirements=retirements or {},
             local_path=local_path,
             internal_hosts=internal_hosts,
+            issuer=None if sign_in is None else sign_in.issuer,
+            domains=domains,
+            scopes=scopes,
+            access=access,
+            sign_in_disabled=sign_in_disabled,
+            authorization_servers=authorization_servers,
+            issuer_removed=issuer_removed,
+            own_tokens=own_tokens,
         )
+        self.sign_in = sign_in
         self._prefix = self.offer.path + CONVERSATIONS
         self._health, self._alive = f"{self.offer.path}/healthz", f"{self.offer.path}/livez"
-        self.id: CompanyId = company_identifier(self.offer.document(self.offer.versions[0]), None)
+        self.id: CompanyId = company_identifier(self.offer.document(self.offer.versions[0]), self.offer.issuer)
         self.store = store
         self.limits = limits or CompanyLimits()
         self._accept: Literal["all", "allowed"] = accept
@@ -109,7 +130,7 @@ class Company:
     def owns(self, host: str, path: str) -> bool:
         """Whether a request is this Company's: its documents on its own host, its endpoints by path."""
         ours = path in (self._health, self._alive) or self._suffix(path) is not None
-        return ours or self._documents.owns(host, path)
+        return ours or self._documents.owns(host, path) or self._issues(host, path)
 
     def note_unowned(self, host: str, path: str) -> None:
         """Adapters tell of a request that no Company owns; the log has a line for one that was likely meant for us."""
@@ -124,11 +145,13 @@ class Company:
                 wired.check_turns_run()
             return await wired.endpoints.conversation(incoming, suffix)
         if self._documents.owns(incoming.host, incoming.path):
-            return self._documents.answer(incoming.method, incoming.path)
+            return self._documents.answer(incoming.method, incoming.host, incoming.path)
         if incoming.path == self._health:
             return await self.health(incoming.method, incoming.host)
         if incoming.path == self._alive:
             return alive_response(incoming.method)
+        if self._issues(incoming.host, incoming.path):
+            return await self._running().answer_as_issuer(incoming)
         return None
 
     async def verify_api(self, incoming: Incoming) -> VerifiedSession:
@@ -174,10 +197,12 @@ class Company:
         ours = host is None or self._documents.served_on(host, self.offer.endpoint_host)
         return await self._wired.health.answer(method, {} if ours else {"host": FOREIGN})
 
-    async def wire(self, clock: Clock, ids: Ids, fetcher: Fetcher, *, turns_elsewhere: bool = False) -> None:
+    async def wire(
+        self, clock: Clock, ids: Ids, fetcher: Fetcher, *, pages: Pages | None = None, turns_elsewhere: bool = False
+    ) -> None:
         """Hand in the outside world; adapters call it. The store is open by then.
 
-        `turns_elsewhere`: another process runs the turns of this store.
+        `pages`: renders what an embedded issuer shows to Users. `turns_elsewhere`: another process runs the turns.
         """
         self.check_complete()
         check_not_running(self.offer, self._wired)
@@ -195,6 +220,8 @@ class Company:
             ids,
             fetcher,
             turns_elsewhere,
+            self.sign_in,
+            pages,
         )
 
     def unwire(self) -> None:
@@ -208,6 +235,11 @@ class Company:
         """End open polls and lease no more turns; requests are still answered. Safe to call twice."""
         if self._wired is not None:
             self._wired.stop()
+
+    def _issues(self, host: str, path: str) -> bool:
+        """Whether a request is the running issuer's: metadata, an endpoint, a page."""
+        issuer = None if self._wired is None else self._wired.issuer
+        return issuer is not None and issuer.owns(host, path)
 
     def _suffix(self, path: str) -> str | None:
         """What follows the conversation endpoint in a path as the app sees it; None when it is not below it."""

@@ -1,4 +1,4 @@
-"""The documents that a Company publishes: `poppy.json`, one for each other version, and what it has no metadata of."""
+"""What a Company publishes: `poppy.json`, one document for each other version, and its resource metadata (3.2, 4.5)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import logging
 from typing import Final
 
 from papaver.company.offer import Offer
+from papaver.oauth.metadata import ResourceMetadata, write_resource_metadata
+from papaver.protocol.company import domain_url
 from papaver.values import strict_json
 from papaver.values.told import told
 from papaver.web.messages import Headers, Response
+from papaver.web.urls import protected_resource_metadata_url, read_url
 
 __all__ = ["Documents"]
 
@@ -29,16 +32,31 @@ class Documents:
 
     def __init__(self, offer: Offer) -> None:
         self._hosts = offer.hosts
-        self._bodies = {path: strict_json.dumps(document) for path, document in offer.documents().items()}
+        self._bodies = {
+            (domain, path): strict_json.dumps(document)
+            for domain in offer.all_domains
+            for path, document in offer.documents(domain).items()
+        }
+        self._bodies |= {(domain, RESOURCE_METADATA): _resource_metadata(offer, domain) for domain in offer.all_domains}
+        self._paths = {path for _, path in self._bodies} - {RESOURCE_METADATA}
+        for host in offer.internal_hosts:
+            own = [(path, body) for (domain, path), body in self._bodies.items() if domain == offer.domain]
+            self._bodies |= {(host.lower(), path): body for path, body in own}
+        for service in offer.own_tokens:
+            self._bodies[_place(service)] = _metadata(service, offer.listed_issuers)
         self._told: set[str] = set()
+        self._absent = _place(offer.endpoint) if offer.conversations else ("", "")
 
     def owns(self, host: str, path: str) -> bool:
-        return (path in self._bodies or path == RESOURCE_METADATA) and _name(host) in self._hosts
+        if (_name(host), path) in self._bodies:
+            return True
+        absent_host, absent = self._absent
+        return bool(absent) and path.startswith(absent) and absent_host == _name(host)
 
     def note_foreign(self, host: str, path: str) -> None:
         """A document was asked for on a host that is nobody's here: likely a proxy that does not pass the name on."""
         name = _name(host)
-        if path in self._bodies and name not in self._hosts and name not in self._told and len(self._told) < HOSTS_TOLD:
+        if path in self._paths and name not in self._hosts and name not in self._told and len(self._told) < HOSTS_TOLD:
             self._told.add(name)
             log.warning(
                 "%s was asked for on %s, and is served on %s only: let the proxy pass Host on, or name it in "
@@ -52,17 +70,36 @@ class Documents:
         """Whether a `Host` is one of ours: one that the documents are served on, or the endpoints' own, `also`."""
         return _name(host) in self._hosts or _name(host) == _name(also)
 
-    def answer(self, method: str, path: str) -> Response:
-        """The document, whole for HEAD too. Without an issuer there is no resource metadata: 404 (3.2)."""
+    def answer(self, method: str, host: str, path: str) -> Response:
+        """The document, whole for HEAD too; 404 where it is known that there is none."""
         if method not in ("GET", "HEAD"):
             return Response(
                 405, Headers([("allow", "GET, HEAD"), JSON]), strict_json.dumps({"error": "method_not_allowed"})
             )
-        if path == RESOURCE_METADATA:
+        body = self._bodies.get((_name(host), path))
+        if body is None:
             return Response(404, Headers([JSON, NO_STORE]), strict_json.dumps({"error": "not_found"}))
-        body = self._bodies[path]
         headers = Headers([JSON, SHORT, ("access-control-allow-origin", "*"), ("x-content-type-options", "nosniff")])
         return Response(200, headers, body)
+
+
+def _resource_metadata(offer: Offer, domain: str) -> bytes | None:
+    """A domain's own (3.2): without an issuer there is none, unless there was one (readings 10)."""
+    if offer.issuer is None and not offer.issuer_removed:
+        return None
+    return _metadata(domain_url(domain), offer.listed_issuers)
+
+
+def _metadata(resource: str, issuers: tuple[str, ...]) -> bytes:
+    """RFC 9728 2. `authorization_servers` is there when it is empty, too: that is the news (readings 10)."""
+    document = write_resource_metadata(ResourceMetadata(resource, issuers))
+    return strict_json.dumps({**document, "authorization_servers": list(issuers)})
+
+
+def _place(service: str) -> tuple[str, str]:
+    """Host and path of a service's metadata (RFC 9728 3.1)."""
+    url = read_url(protected_resource_metadata_url(service))
+    return url.host, url.path
 
 
 def _name(host: str) -> str:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
+from papaver.company.scopes import Scope, check_scopes, hints
+from papaver.company.services import check_own_tokens
 from papaver.protocol.company import (
     POPPY,
+    Access,
     Api,
+    Auth,
     CompanyAgent,
     CompanyDocument,
     ConversationProtocol,
     Organization,
     Web,
     check_offer,
+    domain_url,
 )
+from papaver.protocol.company_group import Domain, group_faults
 from papaver.protocol.dialect import Dialect, Version
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.negotiation import Retirement, newest, read_version
@@ -28,9 +35,14 @@ __all__ = [
     "Mcp",
     "Offer",
     "OpenApi",
+    "check_access",
+    "check_authorization_servers",
     "check_base_url",
+    "check_domains",
+    "check_group",
     "check_local_path",
     "check_name",
+    "check_needs_issuer",
     "check_retirements",
     "check_served_versions",
 ]
@@ -72,6 +84,17 @@ class Offer:
     `protocols`   the versions served, the preferred one first
     `internal_hosts`  further `Host` names under which the documents are served, for a proxy that does not pass it on
     `retirements` when a version is or will be deprecated, and when it stops being served (3.4)
+
+    With an issuer (3.2):
+
+    `issuer`      its identifier, or None
+    `domains`     further domains of the same Company
+    `scopes`      what Personal Agents may ask for
+    `access`      "signed_in" where conversations are of no use without the account
+    `sign_in_disabled`       the issuer serves others; Personal Agents get no sign-in
+    `authorization_servers`  what the resource metadata lists, if that is more than the issuer
+    `issuer_removed`         there was an issuer, and the resource metadata says that there is none now (readings 10)
+    `own_tokens`  URLs of services that take only tokens issued for them (4.5)
     """
 
     domain: str
@@ -85,6 +108,14 @@ class Offer:
     retirements: Mapping[str, Retirement] = field(default_factory=dict[str, Retirement])
     local_path: str | None = None
     internal_hosts: Sequence[str] = ()
+    issuer: str | None = None
+    domains: Sequence[str] = ()
+    scopes: Sequence[Scope] = ()
+    access: Literal["session", "signed_in"] = "session"
+    sign_in_disabled: bool = False
+    authorization_servers: Sequence[str] = ()
+    issuer_removed: bool = False
+    own_tokens: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -92,7 +123,15 @@ class Offer:
         check_local_path(self.local_path, self.base_url)
         check_served_versions(self.protocols)
         check_retirements(self.retirements, self.protocols)
-        check_offer(self.document(self.versions[0]), None)
+        check_access(self.access, self.conversations)
+        check_scopes(self.scopes)
+        check_needs_issuer(self)
+        check_authorization_servers(self.issuer, self.authorization_servers)
+        check_domains(self.all_domains)
+        for domain in self.all_domains:
+            check_offer(self.document(self.versions[0], domain), self.issuer)
+        check_group(self)
+        check_own_tokens(self.own_tokens, self.resources)
 
     @property
     def versions(self) -> tuple[Version, ...]:
@@ -120,43 +159,142 @@ class Offer:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The hosts on which the documents are served."""
-        return frozenset((self.domain, *(host.lower() for host in self.internal_hosts)))
+        """The hosts on which the documents of its domains are served."""
+        return frozenset((*self.all_domains, *(host.lower() for host in self.internal_hosts)))
+
+    @property
+    def all_domains(self) -> tuple[str, ...]:
+        return (self.domain, *self.domains)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Each domain's URL, which is its `resource` and what the issuer has to list (3.2)."""
+        return tuple(domain_url(domain) for domain in self.all_domains)
+
+    @property
+    def protected_resources(self) -> tuple[str, ...]:
+        """What the issuer's metadata lists (3.2): the domains, and the services that have tokens of their own."""
+        return (*self.resources, *self.own_tokens)
+
+    @property
+    def listed_issuers(self) -> tuple[str, ...]:
+        """`authorization_servers` of the resource metadata (RFC 9728 2)."""
+        return tuple(self.authorization_servers) or (() if self.issuer is None else (self.issuer,))
 
     @property
     def endpoint_host(self) -> str:
         return host_of(self.base_url)
 
-    def document_url(self, version: Version) -> str:
-        """Where the document of a version other than the preferred one is (3.4)."""
-        return f"https://{self.domain}/.well-known/poppy-{version}.json"
+    @property
+    def all_hosts(self) -> frozenset[str]:
+        """Every host that the world reaches it on: of its domains, endpoints and services, and of its issuer."""
+        urls = (self.base_url, *self.own_tokens, *(() if self.issuer is None else (self.issuer,)))
+        return frozenset((*self.all_domains, *(host_of(url) for url in urls)))
 
-    def document(self, version: Version) -> CompanyDocument:
-        """`poppy.json` when `version` is the preferred one, else the document of that version (3.4)."""
+    def document_url(self, version: Version, domain: str | None = None) -> str:
+        """Where the document of a version other than the preferred one is (3.4)."""
+        return f"https://{domain or self.domain}/.well-known/poppy-{version}.json"
+
+    def document(self, version: Version, domain: str | None = None) -> CompanyDocument:
+        """`poppy.json` when `version` is the preferred one, else the document of that version (3.4).
+
+        `domain`: one of `all_domains`; the first when None.
+        """
         first = self.versions[0]
-        others = {other: self.document_url(other) for other in self.versions[1:]} if version == first else {}
-        agent = CompanyAgent((ConversationProtocol(POPPY, self.endpoint),)) if self.conversations else None
+        others = {other: self.document_url(other, domain) for other in self.versions[1:]} if version == first else {}
+        entry = ConversationProtocol(POPPY, self.endpoint, Access(self.access))
+        agent = CompanyAgent((entry,)) if self.conversations else None
         return CompanyDocument(
-            organization=Organization(self.name, self.domain, self.logo_uri),
+            organization=Organization(self.name, domain or self.domain, self.logo_uri),
             protocol_version=version,
             supported_versions=others,
+            auth=self._auth(),
             agent=agent,
             apis=tuple(api.listed() for api in self.apis),
             web=Web() if self.website else None,
         )
 
-    def documents(self) -> Mapping[str, dict[str, object]]:
-        """Path → JSON document, for every document that the Company publishes about itself."""
+    def documents(self, domain: str | None = None) -> Mapping[str, dict[str, object]]:
+        """Path → JSON document, for every document that the Company publishes about itself on a domain."""
         first, *others = self.versions
-        published = {"/.well-known/poppy.json": DIALECTS[first].documents.write(self.document(first))}
+        published = {"/.well-known/poppy.json": DIALECTS[first].documents.write(self.document(first, domain))}
         for version in others:
-            path = self.document_url(version).removeprefix(origin_of(self.document_url(version)))
-            published[path] = DIALECTS[version].documents.write(self.document(version))
+            url = self.document_url(version, domain)
+            document = DIALECTS[version].documents.write(self.document(version, domain))
+            published[url.removeprefix(origin_of(url))] = document
         return published
+
+    def _auth(self) -> Auth:
+        """The sign-in details (3.1). One listed issuer needs no naming; of several, `auth.issuer` is the one."""
+        return Auth(
+            issuer=self.issuer if len(self.authorization_servers) > 1 else None,
+            disabled=self.sign_in_disabled,
+            scopes={scope.name: scope.description for scope in self.scopes},
+            scope_hints=hints(self.scopes),
+        )
 
     def retiring(self) -> Mapping[Version, Retirement]:
         """The served versions that are about to end."""
         return {version: plan for text, plan in self.retirements.items() if (version := read_version(text)) is not None}
+
+
+@rule("offer.access")
+def check_access(access: object, conversations: bool) -> None:
+    """3.2: one of two words, said of a conversation endpoint."""
+    if access not in ("session", "signed_in") or (access == "signed_in" and not conversations):
+        raise ConfigurationError(
+            f"access is {access!r}, expected 'session', or 'signed_in' where there are conversations",
+            rule="offer.access",
+        )
+
+
+@rule("offer.needs-issuer")
+def check_needs_issuer(offer: Offer) -> None:
+    """3.2: without an issuer there is no sign-in, so nothing can be said about it; and each domain is a Company."""
+    said = {
+        "scopes": offer.scopes,
+        "domains": offer.domains,
+        "sign_in_disabled": offer.sign_in_disabled,
+        "authorization_servers": offer.authorization_servers,
+        "own_tokens": offer.own_tokens,
+    }
+    named = ", ".join(name for name, value in said.items() if value)
+    if offer.issuer is None and named:
+        raise ConfigurationError(
+            f"{named} is given, but the Company has no issuer; give it one with sign_in=", rule="offer.needs-issuer"
+        )
+    if offer.issuer is not None and offer.issuer_removed:
+        raise ConfigurationError(
+            f"issuer_removed says that there is no issuer, sign_in that it is {offer.issuer!r}; leave out one of them",
+            rule="offer.needs-issuer",
+        )
+
+
+@rule("offer.lists-issuer")
+def check_authorization_servers(issuer: str | None, listed: Sequence[str]) -> None:
+    """3.1: what the resource metadata lists has the issuer in it, character for character, and nothing twice."""
+    if listed and (issuer not in listed or len(set(listed)) != len(listed)):
+        raise ConfigurationError(
+            f"authorization_servers is {list(listed)!r}; expected {issuer!r} among them, exactly so, and each once",
+            rule="offer.lists-issuer",
+        )
+
+
+@rule("offer.domains-distinct")
+def check_domains(domains: Sequence[str]) -> None:
+    """3.2: each domain has one document."""
+    if len(set(domains)) != len(domains):
+        raise ConfigurationError(
+            f"domain and domains name {', '.join(domains)}; name each once", rule="offer.domains-distinct"
+        )
+
+
+def check_group(offer: Offer) -> None:
+    """3.2: the documents of all domains say alike what has to be alike. Raises ConfigurationError."""
+    first = offer.versions[0]
+    faults = group_faults([Domain(offer.document(first, domain), offer.issuer) for domain in offer.all_domains])
+    if faults:
+        raise faults[0]
 
 
 @rule("offer.name")

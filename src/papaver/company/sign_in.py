@@ -1,13 +1,14 @@
-"""How a Company offers account access: the seam between it and its issuer, which is its own or somebody else's (3.2)."""
+"""How a Company offers account access: the seam between it and its issuer, its own or somebody else's (3.2)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from papaver.company.clients import Clients
 from papaver.company.incoming import Incoming
 from papaver.company.offer import Offer
+from papaver.company.scopes import Scope
 from papaver.company.settings import CompanyLimits
 from papaver.oauth.access_tokens import AccessToken
 from papaver.ports.company import CompanyTables
@@ -16,19 +17,6 @@ from papaver.ports.system import Clock, Fetcher, Ids
 from papaver.web.messages import Response
 
 __all__ = ["IssuerParts", "RunningIssuer", "Scope", "SignIn", "TokenVerifier"]
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """A scope that Personal Agents may ask for (4.7). `description` is for Users.
-
-    `changes`, `personal_data`  hints about the most consequential action that needs it: both or neither
-    """
-
-    name: str
-    description: str
-    changes: Literal["none", "reversible", "irreversible"] | None = None
-    personal_data: bool | None = None
 
 
 class TokenVerifier(Protocol):
@@ -85,6 +73,26 @@ class SignIn(Protocol):
     @property
     def issuer(self) -> str:
         """The issuer identifier, exactly as its metadata says it."""
+        ...
+
+    @property
+    def authorization_endpoint(self) -> str:
+        """For the app's own OpenAPI description."""
+        ...
+
+    @property
+    def token_endpoint(self) -> str:
+        """For the app's own OpenAPI description."""
+        ...
+
+    @property
+    def dpop(self) -> bool:
+        """Whether it may bind access tokens to DPoP keys, so that the Company's services take that scheme, too."""
+        ...
+
+    @property
+    def shows_pages(self) -> bool:
+        """Whether it shows pages of its own to Users, so that an adapter has to bring them."""
         ...
 
     def run(self, parts: IssuerParts) -> RunningIssuer: ...

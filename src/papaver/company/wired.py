@@ -12,21 +12,25 @@ from papaver.company.conversations import Conversations
 from papaver.company.endpoints import Endpoints
 from papaver.company.health import Health
 from papaver.company.holding import Holding
+from papaver.company.incoming import Incoming
 from papaver.company.offer import Offer
 from papaver.company.refusals import Refusals
 from papaver.company.runner import Runner
 from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
+from papaver.company.sign_in import IssuerParts, RunningIssuer, SignIn
 from papaver.company.texts import Texts
 from papaver.company.turn import Handler
 from papaver.company.turns import Turns
 from papaver.ports.company import CompanyStore, CompanyTables
+from papaver.ports.pages import Pages
 from papaver.ports.system import Clock, Fetcher, Ids
 from papaver.protocol.conversation.pages import EventIds
 from papaver.protocol.dialect import Dialect, Version
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import CompanyId
 from papaver.values.errors import PapaverError
+from papaver.web.messages import Response
 
 __all__ = ["Wired", "check_turns_run"]
 
@@ -63,10 +67,15 @@ class Wired:
         ids: Ids,
         fetcher: Fetcher,
         turns_elsewhere: bool,
+        sign_in: SignIn | None = None,
+        pages: Pages | None = None,
     ) -> None:
         events = EventIds(tables.secret)
         registry = Clients(tables.clients, fetcher, clock, limits, accept)
         self.clients = tables.clients
+        self.issuer: RunningIssuer | None = None
+        if sign_in is not None:
+            self.issuer = sign_in.run(IssuerParts(offer, tables, registry, clock, ids, fetcher, limits, pages))
         self.sessions = Sessions(company_id, tables.sessions, registry, clock, ids, limits)
         self.holding = Holding(limits)
         self.endpoints = Endpoints(
@@ -83,6 +92,11 @@ class Wired:
         self.health = Health(store, self._runner, self._turns_run, clock)
         self._clock, self._elsewhere = clock, turns_elsewhere
         self._running: asyncio.Task[None] | None = None
+
+    async def answer_as_issuer(self, incoming: Incoming) -> Response:
+        """Answer a request that the issuer owns."""
+        assert self.issuer is not None
+        return await self.issuer.answer(incoming)
 
     def check_turns_run(self) -> None:
         """Raises ConfigurationError when a message could not be answered. After `stop` the next start answers it."""
@@ -116,5 +130,7 @@ class Wired:
             try:
                 await self.sessions.sweep()
                 await self._turns.sweep()
+                if self.issuer is not None:
+                    await self.issuer.sweep()
             except PapaverError as error:
                 log.error("what is over cannot be swept", exc_info=error)

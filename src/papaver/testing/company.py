@@ -16,6 +16,7 @@ from papaver.company.incoming import Incoming
 from papaver.company.settings import CompanyLimits
 from papaver.company.turn import Turn
 from papaver.ports.company import SessionRow
+from papaver.ports.pages import Pages
 from papaver.ports.system import FetchFailed, FetchFault, FetchPolicy
 from papaver.protocol.errors import PayloadTooLarge
 from papaver.protocol.session import VerifiedSession
@@ -229,6 +230,7 @@ async def company_bench(
     turns: bool = True,
     agent: AgentKeys | None = None,
     handler: Any = None,
+    pages: Pages | None = None,
     **options: Any,
 ) -> AsyncGenerator[CompanyBench]:
     """A Company that echoes or has this `handler`, or the given one, run with a memory store unless it has another.
@@ -256,7 +258,7 @@ async def company_bench(
     opening = not company.store.is_open
     if opening:
         await company.store.open()
-    await company.wire(clock, SeededIds(), documents, turns_elsewhere=not turns)
+    await company.wire(clock, SeededIds(), documents, pages=pages, turns_elsewhere=not turns)
     runner = company.start_turns() if turns else None
     try:
         yield CompanyBench(company, agent, clock, documents)

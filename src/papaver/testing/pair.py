@@ -136,7 +136,7 @@ class Pair:
                 turns=turns,
             )
         )
-        for host in {domain, company.offer.endpoint_host}:
+        for host in company.offer.all_hosts:
             self.wire.sites[host] = asgi_site(endpoint)
 
     async def __aenter__(self) -> Pair:
