@@ -24,6 +24,8 @@ __all__ = [
     "KeySetError",
     "PrivateKey",
     "PublicKey",
+    "read_entries",
+    "read_number",
     "thumbprint",
     "write_key_set",
 ]
@@ -126,10 +128,12 @@ class PrivateKey:
         try:
             public = _public_key(members)
             if isinstance(public, ec.EllipticCurvePublicKey):
-                numbers = ec.EllipticCurvePrivateNumbers(_number(members, "d", _COORDINATE), public.public_numbers())
+                numbers = ec.EllipticCurvePrivateNumbers(
+                    read_number(members, "d", _COORDINATE), public.public_numbers()
+                )
                 key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey = numbers.private_key()
             else:
-                p, q, d, dp, dq, qi = (_number(members, name) for name in ("p", "q", "d", "dp", "dq", "qi"))
+                p, q, d, dp, dq, qi = (read_number(members, name) for name in ("p", "q", "d", "dp", "dq", "qi"))
                 key = rsa.RSAPrivateNumbers(p, q, d, dp, dq, qi, public.public_numbers()).private_key()
         except ValueError:
             raise KeyRefused("the private key is not consistent", rule="jwk.private") from None
@@ -180,7 +184,7 @@ class KeySet:
         usable keys share, and for a private member anywhere (4.1).
         """
         keys: dict[str, PublicKey] = {}
-        for entry in _entries(document):
+        for entry in read_entries(document):
             if held := PRIVATE_MEMBERS.intersection(entry):
                 raise KeySetError(
                     "the key set contains a private key", rule="jwks.public-keys-only", detail=f"members {sorted(held)}"
@@ -219,7 +223,8 @@ def thumbprint(jwk: Mapping[str, object]) -> str:
     return encode(hashlib.sha256(json.dumps(values, separators=(",", ":")).encode()).digest())
 
 
-def _entries(document: object) -> list[dict[str, object]]:
+def read_entries(document: object) -> list[dict[str, object]]:
+    """The entries of a key-set document, whatever they are (RFC 7517 5). Raises KeySetError."""
     if not isinstance(document, dict):
         raise KeySetError("the key set is not a JSON object", rule="jwks.is-key-set", detail=type(document).__name__)
     keys = cast("dict[str, object]", document).get("keys")
@@ -244,7 +249,7 @@ def _text(members: Mapping[str, object], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _number(members: Mapping[str, object], name: str, size: int | None = None) -> int:
+def read_number(members: Mapping[str, object], name: str, size: int | None = None) -> int:
     """A big-endian number; `size` octets exactly when given (RFC 7518 6.2.1.2)."""
     text = _text(members, name)
     try:
@@ -264,10 +269,10 @@ def _public_key(members: Mapping[str, object]) -> ec.EllipticCurvePublicKey | rs
     """The key that the numbers make. ValueError or KeyRefused when they make none."""
     kty, crv = members.get("kty"), members.get("crv")
     if kty == "EC" and crv == "P-256":
-        x, y = _number(members, "x", _COORDINATE), _number(members, "y", _COORDINATE)
+        x, y = read_number(members, "x", _COORDINATE), read_number(members, "y", _COORDINATE)
         return ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
     if kty == "RSA":
-        n, e = _number(members, "n"), _number(members, "e")
+        n, e = read_number(members, "n"), read_number(members, "e")
         if n.bit_length() not in _RSA_BITS or e not in _EXPONENTS:
             raise KeyRefused("the RSA key has a size or exponent that is not used here", rule="jwk.usable")
         return rsa.RSAPublicNumbers(e, n).public_key()
