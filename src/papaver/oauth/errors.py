@@ -5,6 +5,8 @@ PapaverError
     ├── InvalidMetadata          a server's or a resource's metadata          RFC 8414, RFC 9728
     ├── InvalidClientMetadata    invalid_client_metadata                      RFC 7591 3.2.2, 4.1
     │   └── InvalidRedirectUri   invalid_redirect_uri                         RFC 7591 3.2.2, 4.1
+    ├── InvalidOAuthResponse     a server's answer, or a redirect back        4.2, 4.3, 4.7
+    ├── InvalidAccessToken       invalid_token                                RFC 6750 3.1, RFC 9068 4
     └── ProtocolError            an error response of an OAuth endpoint
         ├── InvalidOAuthRequest       invalid_request              RFC 6749 4.1.2.1, 5.2
         ├── InvalidClient             invalid_client               RFC 6749 5.2
@@ -34,12 +36,14 @@ __all__ = [
     "AccessDenied",
     "AuthorizationPending",
     "ExpiredToken",
+    "InvalidAccessToken",
     "InvalidClient",
     "InvalidClientMetadata",
     "InvalidDpopProof",
     "InvalidGrant",
     "InvalidMetadata",
     "InvalidOAuthRequest",
+    "InvalidOAuthResponse",
     "InvalidRedirectUri",
     "InvalidScope",
     "InvalidTarget",
@@ -88,6 +92,20 @@ class InvalidRedirectUri(InvalidClientMetadata):
 
     code = "invalid_redirect_uri"
     description = "a redirect URI cannot be used"
+
+
+class InvalidOAuthResponse(OAuthError):
+    """What came back from an issuer, directly or by the User's browser, and must not be used (4.2, 4.3, 4.7)."""
+
+    code = "invalid_oauth_response"
+    description = "the answer of the authorization server cannot be used"
+
+
+class InvalidAccessToken(OAuthError):
+    """An access token of an issuer that does not stand (RFC 6750 3.1)."""
+
+    code = "invalid_token"
+    description = "the access token is unknown, expired, revoked or not for this Company"
 
 
 class ProtocolError(OAuthError):
