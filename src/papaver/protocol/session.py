@@ -105,12 +105,19 @@ class ProvenSession:
 
 @dataclass(frozen=True, slots=True)
 class AccountAccess:
-    """What a verified access token says. `ath` is its hash as `ath()` makes it; the token itself goes no further."""
+    """What a verified access token says. `ath` is its hash as `ath()` makes it; the token itself goes no further.
+
+    `expires_at`  Unix seconds; None where the issuer does not say
+    `audience`    as issued      `jkt`  of the DPoP key that it is bound to
+    """
 
     ath: str
     client_id: str
     account_id: AccountId
     scopes: frozenset[str]
+    expires_at: float | None = None
+    audience: tuple[str, ...] = ()
+    jkt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
