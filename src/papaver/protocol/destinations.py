@@ -55,37 +55,52 @@ class Destination:
             return  # section 3: a URL with another scheme is never used
         if self.path and root.count("/") == 3:
             root = root.removesuffix("/")  # `https://host` and `/path` make one slash, as appending makes it
-        pieces = _PLACE.split(self.path)
-        form = self.segment.join(re.escape(piece) for piece in pieces)
+        form = "/".join(_form(part, self.segment) for part in self.path.split("/"))
         object.__setattr__(self, "_form", re.compile(re.escape(root) + form))
         object.__setattr__(self, "_query", query)
 
     def accepts(self, url: str, method: str) -> bool:
         """Whether this request is one of them. A URL that is not acceptable is none. Never raises."""
+        form = _read(url)
+        return form is not None and self.accepts_form(form, url, method)
+
+    def accepts_form(self, form: str, url: str, method: str) -> bool:
+        """As `accepts`, for an acceptable URL whose `htu` is `form`."""
         if self._form is None or (self.methods is not None and method not in self.methods):
             return False
-        try:
-            return self._form.fullmatch(htu(url)) is not None and self._query in (None, read_url(url).query)
-        except UrlError:
-            return False
+        return self._form.fullmatch(form) is not None and self._query in (None, read_url(url).query)
 
 
 @dataclass(frozen=True, slots=True)
 class Destinations:
-    """Every Session destination of one Company's document."""
+    """Every Session destination of one Company.
+
+    `listed`     what its document names, and routes below that     `described`  what listed APIs describe
+    `never`      URLs, as `htu` writes them, that no description makes a destination
+    """
 
     listed: tuple[Destination, ...]
+    described: tuple[Destination, ...] = ()
+    never: frozenset[str] = frozenset()
 
     def accept(self, url: str, method: str) -> bool:
         """Whether any of them accepts the request. Never raises."""
-        return any(one.accepts(url, method) for one in self.listed)
+        form = _read(url)
+        if form is None:
+            return False
+        if any(one.accepts_form(form, url, method) for one in self.listed):
+            return True
+        return form not in self.never and any(one.accepts_form(form, url, method) for one in self.described)
 
 
-def session_destinations(document: CompanyDocument, described: Iterable[Destination] = ()) -> Destinations:
+def session_destinations(
+    document: CompanyDocument, described: Iterable[Destination] = (), never: Iterable[str] = ()
+) -> Destinations:
     """What may receive the Session header of a Session at this document's Company (5.2).
 
     `described` are the requests that its OpenAPI descriptions and extensions define. The URL of an OpenAPI description
-    is no destination, nor are skills, excluded tasks, logos and OAuth's endpoints.
+    is no destination, nor are skills, excluded tasks, logos and OAuth's endpoints; `never` are those of them that the
+    document does not name. A description that describes them makes them none either.
     """
     listed: list[Destination] = []
     for entry in () if document.agent is None else document.agent.protocols:
@@ -101,7 +116,32 @@ def session_destinations(document: CompanyDocument, described: Iterable[Destinat
         listed.append(Destination(authorize, methods=frozenset({"POST"})))
     if document.feedback is not None:
         listed.append(Destination(document.feedback, methods=frozenset({"POST"})))
-    return Destinations((*listed, *described))
+    others = [api.url for api in document.apis if api.type == "openapi"]
+    others += [one for one in (document.excluded_tasks, document.organization.logo_uri) if one is not None]
+    forms = (_read(url) for url in (*others, *never))
+    return Destinations(tuple(listed), tuple(described), frozenset(form for form in forms if form is not None))
+
+
+def _form(part: str, segment: str) -> str:
+    """The regular expression of one path segment.
+
+    Each part before the last ends at the first place where it can, and is never tried longer: whatever follows takes
+    the rest, so that nothing is missed, and no URL takes longer than its length.
+    """
+    first, *rest = _PLACE.split(part)
+    form = re.escape(first)
+    for left, literal in zip(range(len(rest) - 1, -1, -1), rest, strict=True):
+        piece = re.escape(literal)
+        form += f"(?>{segment}?{piece})" if left else segment + piece
+    return form
+
+
+def _read(url: str) -> str | None:
+    """The `htu` of a URL; None when it is not acceptable."""
+    try:
+        return htu(url)
+    except UrlError:
+        return None
 
 
 @rule("destination.listed")

@@ -151,3 +151,56 @@ def test_each_domain_has_its_own_destinations() -> None:
     assert session_destinations(there).accept("https://bare.example/feedback", "POST")
     assert not session_destinations(there).accept("https://api.example.com/poppy/feedback", "POST")
     assert not LISTED.accept("https://bare.example/feedback", "POST")
+
+
+@pytest.mark.requirement("papaver-104")
+def test_no_description_makes_a_destination_of_what_never_is_one() -> None:
+    """Its own URL, excluded tasks, the logo, OAuth's endpoints (5.2); what the document itself names stays one."""
+    everything = Destination("https://api.example.com", "/{a}")
+    below = Destination("https://example.com", "/{a}/{b}")
+    token = "https://auth.example.com/oauth/token"
+    oauth = Destination("https://auth.example.com", "/oauth/{a}")
+    listed = session_destinations(DOCUMENT, (everything, below, oauth), (token, "no url"))
+    assert listed.accept("https://api.example.com/orders", "GET")
+    assert listed.accept("https://auth.example.com/oauth/other", "POST")
+    for url in (
+        "https://api.example.com/openapi.json",
+        "https://API.example.com/openapi.json?x=1",
+        "https://example.com/poppy/excluded-tasks.json",
+        token,
+    ):
+        assert not listed.accept(url, "POST")
+    own = session_destinations(DOCUMENT, (), ("https://mcp.example.com/mcp",))
+    assert own.accept("https://mcp.example.com/mcp", "POST")
+
+
+def test_one_destination_is_asked_alone() -> None:
+    """For whoever wants to know to which service a request goes."""
+    assert ORDERS.accepts("https://api.example.com/orders/ord_7Hk2/exchanges", "POST")
+    assert not ORDERS.accepts("https://api.example.com/orders/ord_7Hk2/exchanges", "GET")
+    assert not ORDERS.accepts("no url", "POST")
+
+
+@pytest.mark.parametrize(
+    ("path", "url", "accepted"),
+    [
+        ("/{a}.{b}", "x.y", True),
+        ("/{a}.{b}", "x.y.z", True),
+        ("/{a}.{b}", "x.", False),
+        ("/{a}.{b}", ".x", False),
+        ("/{a}...{b}/{c}", "x...y/z", True),
+        ("/{a}{b}", "xy", True),
+        ("/{a}{b}", "x", False),
+        ("/v{a}-{b}.json", "v1-2-3.json", True),
+        ("/v{a}-{b}.json", "v1-2-3.xml", False),
+    ],
+)
+def test_a_segment_may_have_several_parts(path: str, url: str, accepted: bool) -> None:
+    """Each of at least one character."""
+    assert Destination("https://x.example", path).accepts(f"https://x.example/{url}", "GET") is accepted
+
+
+def test_no_description_makes_a_url_slow_to_judge() -> None:
+    """A path of many parts and a long URL that nearly fits: the time grows as the URL does, or this never ends."""
+    path = "/" + "-".join("{a}" for _ in range(20)) + "!"
+    assert not Destination("https://x.example", path).accepts("https://x.example/" + "-" * 8000, "GET")
