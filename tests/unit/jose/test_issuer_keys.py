@@ -72,6 +72,7 @@ def test_an_ecdsa_signature_has_exactly_its_length() -> None:
     )
 
 
+@pytest.mark.requirement("papaver-107")
 @pytest.mark.parametrize("alg", ["none", "HS256", None, ["RS256"]])
 def test_other_algorithms_are_refused_before_any_key_is_tried(alg: object) -> None:
     """RFC 8725 3.1: neither `none` nor a MAC passes, whatever the key set says."""

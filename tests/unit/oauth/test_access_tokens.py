@@ -91,6 +91,7 @@ def test_what_servers_write_otherwise_is_understood(claims: dict[str, Any], attr
     assert getattr(read(token(**claims)), attribute) == value
 
 
+@pytest.mark.requirement("papaver-106")
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
@@ -138,6 +139,7 @@ def test_an_issuer_that_does_not_type_its_tokens_may_be_taken() -> None:
     assert read(token({"typ": "JWT"}), typed=False).subject == "acct_1"
 
 
+@pytest.mark.requirement("papaver-106")
 def test_an_audience_is_required_when_one_is_expected() -> None:
     """One of several is enough."""
     assert read(token(), audience=("https://a.example", "https://example.com")).client_id == AGENT
@@ -182,6 +184,7 @@ def test_an_active_token_is_read_like_a_jwt() -> None:
     assert (found.client_id, found.expires_at) == (AGENT, None)
 
 
+@pytest.mark.requirement("papaver-106")
 @pytest.mark.parametrize(
     ("response", "rule"),
     [

@@ -91,7 +91,7 @@ def test_a_proof_hides_itself() -> None:
     assert repr(NONCES) == "Nonces(lifetime=300)"
 
 
-@pytest.mark.requirement("5.2-21")
+@pytest.mark.requirement("papaver-105")
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
@@ -151,6 +151,7 @@ def test_c50_query_and_fragment_of_htu_are_ignored() -> None:
     assert verify(forged(htu="https://API.example.com:443/orders?x=1#y")).jti == "jti-1"
 
 
+@pytest.mark.requirement("papaver-105")
 def test_c50_the_proof_is_of_this_token_and_this_key() -> None:
     """Another token's hash, none at all, and another key's proof are refused."""
     good = ath(TOKEN.reveal())
@@ -159,6 +160,7 @@ def test_c50_the_proof_is_of_this_token_and_this_key() -> None:
     assert refused(proof(), jkt=OTHER.public.thumbprint) == "dpop.key"
 
 
+@pytest.mark.requirement("papaver-105")
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
@@ -177,6 +179,7 @@ def test_a_field_that_is_no_proof_is_refused(values: list[str], rule: str) -> No
     assert caught.value.rule == rule
 
 
+@pytest.mark.requirement("papaver-105")
 def test_c51_a_nonce_is_asked_for_and_is_good_for_one_to_two_lifetimes() -> None:
     """The one just given is good; so is the one before it; an older one is not."""
     nonce = NONCES.current(NOW)
