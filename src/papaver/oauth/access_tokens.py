@@ -2,61 +2,46 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Final
-from urllib.parse import quote_plus
+from typing import Final, NamedTuple
 
 import msgspec
 
+from papaver.jose import jws
 from papaver.jose.claims import ClaimsError, ClaimsReader
-from papaver.jose.issuer_keys import ALGS, IssuerKeySet, verify_issuer_jws
-from papaver.oauth.errors import OAuthError
+from papaver.jose.keys import BadSignature, KeySet
+from papaver.oauth.answers import read_answer, read_error
+from papaver.oauth.assertions import ASSERTION_TYPE
+from papaver.oauth.errors import InvalidAccessToken, InvalidOAuthResponse, InvalidScope
 from papaver.oauth.forms import FORM, write_form
+from papaver.oauth.scopes import read_scope
 from papaver.values.rules import rule
 from papaver.values.secret import Secret
-from papaver.values.strict_json import JsonError, loads_object
+from papaver.values.told import told
 from papaver.web.messages import Headers, Request, Response
 
 __all__ = [
+    "AT_JWT",
     "AccessToken",
-    "AccessTokenRefused",
-    "IntrospectionFailed",
-    "check_token_active",
-    "check_token_audience",
-    "check_token_client",
-    "check_token_issuer",
-    "check_token_subject",
-    "check_token_times",
-    "check_token_typ",
+    "TokenClaims",
+    "TokenProfile",
+    "check_active",
+    "check_audience",
+    "check_client",
+    "check_exp",
+    "check_issuer",
+    "check_scope",
+    "check_size",
+    "check_subject",
+    "check_times",
+    "check_typ",
     "introspection_request",
     "read_introspection",
     "read_jwt_access_token",
 ]
 
-TYPES: Final = ("at+jwt", "application/at+jwt")
-"""RFC 9068 4; compared ignoring case, as media types are."""
-
-LEEWAY: Final = 5
-"""Seconds after `exp` (readings 17)."""
-SKEW: Final = 60
-"""Seconds that `nbf` and `iat` may be ahead."""
-MAX_BYTES: Final = 16_384
-
-
-class AccessTokenRefused(OAuthError):
-    """An access token that is not good here: malformed, forged, expired, or for somebody else."""
-
-    code = "invalid_token"
-    description = "the access token is expired, revoked or invalid"
-
-
-class IntrospectionFailed(OAuthError):
-    """The introspection endpoint gave no usable answer: whether the token is good is not known."""
-
-    code = "introspection_failed"
-    description = "the introspection endpoint gave no usable answer"
+MAX_SIZE: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,162 +63,243 @@ class AccessToken:
     jkt: str | None = None
 
 
-class _Confirmation(msgspec.Struct, frozen=True):
+class Confirmation(msgspec.Struct, frozen=True):
+    """RFC 9449 6.1."""
+
     jkt: str | None = None
 
 
-class _Claims(msgspec.Struct, frozen=True):
-    """What both shapes say (RFC 9068 2.2, RFC 7662 2.2). `scp` and a list are what some servers write for `scope`."""
+class TokenClaims(msgspec.Struct, frozen=True):
+    """The claims of a JWT access token (RFC 9068 2.2), and of an introspection answer (RFC 7662 2.2)."""
 
     iss: str = ""
     sub: str = ""
-    aud: str | tuple[str, ...] = ()
-    client_id: str | None = None
-    azp: str | None = None
-    scope: str | tuple[str, ...] = ""
-    scp: str | tuple[str, ...] = ""
+    client_id: str = ""
+    azp: str = ""
+    aud: str | list[str] = ""
     exp: float | None = None
     nbf: float | None = None
-    iat: float | None = None
-    cnf: _Confirmation = _Confirmation()
-    active: bool = False
+    scope: str | list[str] | None = None
+    cnf: Confirmation | None = None
 
 
-CLAIMS: Final = ClaimsReader(_Claims)
+@dataclass(frozen=True, slots=True)
+class TokenProfile:
+    """How one issuer writes its JWT access tokens.
+
+    `typs`       RFC 9068 2.1's; an issuer that writes plain `JWT` is named here, and its tokens need a `scope`, which
+                 an ID token of the same issuer does not have
+    `audiences`  one of them has to be in `aud`; None where the audience is judged elsewhere (4.5)
+    `skew`       how far two clocks may differ, in seconds
+    """
+
+    typs: tuple[str, ...] = ("at+jwt", "application/at+jwt")
+    audiences: Collection[str] | None = None
+    skew: int = 5
+
+
+AT_JWT: Final = TokenProfile()
+"""RFC 9068, as oidc-provider and others write it."""
+
+
+class Expected(NamedTuple):
+    """What a token's claims are checked against; `typ` is the JWT's, None for an introspected token."""
+
+    issuer: str | None
+    now: float
+    profile: TokenProfile
+    typ: object
 
 
 def read_jwt_access_token(
-    token: str,
-    keys: IssuerKeySet,
-    *,
-    issuer: str,
-    now: float,
-    audience: Collection[str] | None = None,
-    typed: bool = True,
-    algs: Collection[str] = ALGS,
+    token: Secret | str, keys: KeySet, *, issuer: str, now: float, profile: TokenProfile = AT_JWT
 ) -> AccessToken:
-    """Believe a JWT access token of an issuer, in the order of RFC 9068 4.
+    """Believe a JWT access token of `issuer`, whose key set is `keys`. Raises `InvalidAccessToken`.
 
-    `audience`  of which one has to be in `aud`; None leaves that to the caller
-    `typed`     False for an issuer whose tokens do not say `at+jwt`
-
-    Raises AccessTokenRefused, and JwsError, whose rule is `jws.kid` when newer keys may help.
+    Signatures are ES256 or PS384. The claims are those of RFC 9068 2.2; `iat` and `jti` may be missing.
     """
-    if len(token) > MAX_BYTES:
-        raise AccessTokenRefused(rule="token.jwt", detail=f"{len(token)} characters")
-    jws, header = verify_issuer_jws(token, keys, algs=algs)
-    if typed:
-        check_token_typ(header)
+    text = token.reveal() if isinstance(token, Secret) else token
+    check_size(text)
     try:
-        claims = CLAIMS.read(jws.payload)
-    except ClaimsError as error:
-        raise AccessTokenRefused(rule="token.jwt", detail=error.detail) from None
-    check_token_issuer(claims.iss, issuer)
-    if claims.exp is None:
-        raise AccessTokenRefused(rule="token.times", detail="it has no exp (RFC 9068 2.2)")
-    return _access_token(claims, now, audience)
+        compact = jws.read_compact(text.encode("ascii"))
+        header = jws.read_header(compact.header_segment)
+        kid = header.get("kid")
+        key = keys.find(kid) if isinstance(kid, str) else None
+        if key is None or key.alg != header.get("alg"):
+            raise InvalidAccessToken(rule="oauth.token-key", detail=f"kid {kid!r:.200}, alg {header.get('alg')!r:.80}")
+        key.verify(compact.signature, compact.signing_input)
+        claims = _CLAIMS.read(compact.payload)
+    except (UnicodeEncodeError, jws.JwsError, ClaimsError, BadSignature) as error:
+        raise InvalidAccessToken(
+            rule=getattr(error, "rule", "") or "oauth.token-signature", detail=getattr(error, "detail", "not ASCII")
+        ) from None
+    return _believe(claims, Expected(issuer, now, profile, header.get("typ")), JWT_CHECKS)
 
 
 def introspection_request(
-    endpoint: str, token: Secret, *, client_id: str | None = None, client_secret: Secret | None = None
+    endpoint: str,
+    token: Secret,
+    *,
+    authorization: Secret | None = None,
+    client_id: str | None = None,
+    assertion: Secret | None = None,
 ) -> Request:
-    """Ask whether a token is good (RFC 7662 2.1), as a client of the Company's own with HTTP Basic (RFC 6749 2.3.1)."""
-    fields = {"content-type": FORM, "accept": "application/json"}
-    if client_id is not None and client_secret is not None:
-        pair = f"{quote_plus(client_id)}:{quote_plus(client_secret.reveal())}".encode()
-        fields["authorization"] = f"Basic {base64.b64encode(pair).decode('ascii')}"
-    body = write_form([("token", token.reveal()), ("token_type_hint", "access_token")])
-    return Request("POST", endpoint, Headers(fields), body)
+    """Ask an issuer about a token (RFC 7662 2.1).
+
+    The Company authenticates as its issuer wants it: `authorization` is a whole field value, such as `Bearer …`, or
+    `client_id` and `assertion` are sent.
+    """
+    pairs = [("token", token.reveal()), ("token_type_hint", "access_token")]
+    if client_id is not None:
+        pairs.append(("client_id", client_id))
+    if assertion is not None:
+        pairs += [("client_assertion_type", ASSERTION_TYPE), ("client_assertion", assertion.reveal())]
+    headers = [("content-type", FORM), ("accept", "application/json")]
+    if authorization is not None:
+        headers.append(("authorization", authorization.reveal()))
+    return Request("POST", endpoint, Headers(headers), write_form(pairs))
 
 
 def read_introspection(
-    response: Response, *, issuer: str, now: float, audience: Collection[str] | None = None
+    response: Response, now: float, *, issuer: str | None = None, profile: TokenProfile = AT_JWT
 ) -> AccessToken:
-    """The answer (RFC 7662 2.2). Raises IntrospectionFailed, and AccessTokenRefused for a token that is not active."""
+    """Believe an issuer's answer about a token. `issuer` is compared with the answer's `iss` where that is there.
+
+    Raises `InvalidAccessToken` for a token that does not stand, the endpoint's own error where it did not answer the
+    question, and `InvalidOAuthResponse` for an answer that says nothing.
+    """
     if response.status != 200:
-        raise IntrospectionFailed(rule="token.introspection", detail=f"status {response.status}")
+        raise read_error(response)
+    document = read_answer(response)
+    check_active(document)
     try:
-        claims = msgspec.convert(loads_object(response.body), _Claims)
-    except (JsonError, msgspec.ValidationError) as error:
-        raise IntrospectionFailed(rule="token.introspection", detail=str(error)) from None
-    check_token_active(claims.active)
-    if claims.iss:
-        check_token_issuer(claims.iss, issuer)
-    return _access_token(claims, now, audience)
+        claims = msgspec.convert({name: value for name, value in document.items() if value is not None}, TokenClaims)
+    except msgspec.ValidationError as error:
+        raise InvalidOAuthResponse(rule="oauth.answer-member", detail=str(error)) from None
+    return _believe(claims, Expected(issuer if claims.iss else None, now, profile, None), CHECKS)
 
 
-@rule("token.typ")
-def check_token_typ(header: Mapping[str, object]) -> None:
-    """RFC 9068 4: `typ` says that it is an access token, so that no ID token or assertion passes for one."""
-    typ = header.get("typ")
-    if not isinstance(typ, str) or typ.lower() not in TYPES:
-        raise AccessTokenRefused(rule="token.typ", detail=f"expected at+jwt, found {typ!r:.80}")
+@rule("oauth.token-size")
+def check_size(token: str) -> None:
+    """Bounded before anything is parsed."""
+    if len(token) > MAX_SIZE:
+        raise InvalidAccessToken(rule="oauth.token-size", detail=f"{len(token)} characters")
 
 
-@rule("token.issuer")
-def check_token_issuer(found: str, issuer: str) -> None:
-    """RFC 9068 4: the Company's issuer issued it, compared character for character."""
-    if found != issuer:
-        raise AccessTokenRefused(rule="token.issuer", detail=f"expected {issuer}, found {found!r:.300}")
+@rule("oauth.token-active")
+def check_active(document: dict[str, object]) -> None:
+    """RFC 7662 2.2: `active` is true, and not merely something like it."""
+    if document.get("active") is not True:
+        raise InvalidAccessToken(rule="oauth.token-active", detail=f"active {document.get('active')!r:.40}")
 
 
-@rule("token.times")
-def check_token_times(exp: float | None, nbf: float | None, iat: float | None, now: float) -> None:
-    """RFC 9068 4, RFC 7519 4.1: it has not ended, and has begun."""
-    if exp is not None and now >= exp + LEEWAY:
-        raise AccessTokenRefused(rule="token.times", detail=f"ended at {exp:.0f}, now {now:.0f}")
-    for name, begins in (("nbf", nbf), ("iat", iat)):
-        if begins is not None and begins > now + SKEW:
-            raise AccessTokenRefused(rule="token.times", detail=f"{name} {begins:.0f} is ahead of now, {now:.0f}")
+@rule("oauth.token-typ")
+def check_typ(claims: TokenClaims, expected: Expected) -> None:
+    """RFC 9068 4: an access token says that it is one, so that no other JWT of the issuer passes for it."""
+    typ = expected.typ.lower() if isinstance(expected.typ, str) else ""
+    if typ not in [one.lower() for one in expected.profile.typs] or (typ == "jwt" and claims.scope is None):
+        raise InvalidAccessToken(rule="oauth.token-typ", detail=f"typ {expected.typ!r:.80}")
 
 
-@rule("token.client")
-def check_token_client(client_id: str | None, azp: str | None) -> None:
-    """5.3 step 3: it says whom it was issued to, in one way."""
-    if not (client_id or azp):
-        raise AccessTokenRefused(rule="token.client", detail="neither client_id nor azp")
-    if client_id and azp and client_id != azp:
-        raise AccessTokenRefused(rule="token.client", detail="client_id and azp differ")
-
-
-@rule("token.subject")
-def check_token_subject(subject: str, client_id: str) -> None:
-    """5.3: it is for an account; a token that a client got for itself has the client as its subject (RFC 9068 5)."""
-    if not subject or subject == client_id:
-        raise AccessTokenRefused(rule="token.subject", detail="sub is missing, or is the client")
-
-
-@rule("token.audience")
-def check_token_audience(found: Collection[str], expected: Collection[str]) -> None:
-    """RFC 9068 4: it is meant for this Company."""
-    if not set(expected).intersection(found):
-        raise AccessTokenRefused(
-            rule="token.audience", detail=f"expected one of {sorted(expected)}, found {list(found)!r:.300}"
+@rule("oauth.token-issuer")
+def check_issuer(claims: TokenClaims, expected: Expected) -> None:
+    """RFC 9068 4: `iss` is the Company's issuer, character for character."""
+    if expected.issuer is not None and claims.iss != expected.issuer:
+        raise InvalidAccessToken(
+            rule="oauth.token-issuer", detail=f"expected {expected.issuer}, found {told(claims.iss)}"
         )
 
 
-@rule("token.active")
-def check_token_active(active: bool) -> None:
-    """RFC 7662 2.2: the issuer says that it is good."""
-    if not active:
-        raise AccessTokenRefused(rule="token.active", detail="the issuer says that it is not active")
+@rule("oauth.token-audience")
+def check_audience(claims: TokenClaims, expected: Expected) -> None:
+    """RFC 9068 4: the token is for this Company, where its profile says how the issuer writes that."""
+    audiences = expected.profile.audiences
+    if audiences is not None and not any(one in audiences for one in _audience(claims)):
+        raise InvalidAccessToken(
+            rule="oauth.token-audience", detail=f"expected one of {audiences}, found {claims.aud!r:.200}"
+        )
 
 
-def _access_token(claims: _Claims, now: float, audience: Collection[str] | None) -> AccessToken:
-    check_token_times(claims.exp, claims.nbf, claims.iat, now)
-    check_token_client(claims.client_id, claims.azp)
-    client_id = claims.client_id or claims.azp or ""
-    check_token_subject(claims.sub, client_id)
-    found = (claims.aud,) if isinstance(claims.aud, str) else claims.aud
-    if audience is not None:
-        check_token_audience(found, audience)
-    said = claims.scope or claims.scp
-    scopes = said.split(" ") if isinstance(said, str) else said
+@rule("oauth.token-exp")
+def check_exp(claims: TokenClaims, expected: Expected) -> None:
+    """RFC 9068 2.2: a JWT says when it ends."""
+    if claims.exp is None:
+        raise InvalidAccessToken(rule="oauth.token-exp", detail="no exp")
+
+
+@rule("oauth.token-times")
+def check_times(claims: TokenClaims, expected: Expected) -> None:
+    """RFC 7519 4.1: neither over nor not begun, but for two clocks that differ."""
+    now, skew = expected.now, expected.profile.skew
+    if (claims.exp is not None and now >= claims.exp + skew) or (claims.nbf is not None and now < claims.nbf - skew):
+        raise InvalidAccessToken(rule="oauth.token-times", detail=f"now {now:.0f}, nbf {claims.nbf}, exp {claims.exp}")
+
+
+@rule("oauth.token-client")
+def check_client(claims: TokenClaims, expected: Expected) -> None:
+    """5.3: whom it was issued to is `client_id`, else `azp`; two names at once are none, and an actor's never counts."""
+    if not (claims.client_id or claims.azp) or (claims.client_id and claims.azp and claims.client_id != claims.azp):
+        raise InvalidAccessToken(
+            rule="oauth.token-client", detail=f"client_id {told(claims.client_id)}, azp {told(claims.azp)}"
+        )
+
+
+@rule("oauth.token-subject")
+def check_subject(claims: TokenClaims, expected: Expected) -> None:
+    """5.4: a token is of an account."""
+    if not 1 <= len(claims.sub) <= 256:
+        raise InvalidAccessToken(rule="oauth.token-subject", detail=f"sub has {len(claims.sub)} characters")
+
+
+@rule("oauth.token-scope")
+def check_scope(claims: TokenClaims, expected: Expected) -> None:
+    """RFC 9068 2.2.3: `scope` is a scope text, or the list that some issuers write."""
+    try:
+        _scopes(claims)
+    except InvalidScope as error:
+        raise InvalidAccessToken(rule="oauth.token-scope", detail=error.detail) from None
+
+
+Check = Callable[[TokenClaims, Expected], None]
+
+CHECKS: Final[tuple[Check, ...]] = (
+    check_issuer,
+    check_audience,
+    check_times,
+    check_client,
+    check_subject,
+    check_scope,
+)
+"""Of every token."""
+
+JWT_CHECKS: Final[tuple[Check, ...]] = (check_typ, check_exp, *CHECKS)
+"""Of a JWT (RFC 9068 4)."""
+
+
+def _believe(claims: TokenClaims, expected: Expected, checks: tuple[Check, ...]) -> AccessToken:
+    for check in checks:
+        check(claims, expected)
     return AccessToken(
-        client_id=client_id,
+        client_id=claims.client_id or claims.azp,
         subject=claims.sub,
-        scopes=frozenset(scope for scope in scopes if scope),
+        scopes=frozenset(_scopes(claims)),
         expires_at=claims.exp,
-        audience=found,
-        jkt=claims.cnf.jkt,
+        audience=_audience(claims),
+        jkt=None if claims.cnf is None else claims.cnf.jkt,
     )
+
+
+def _audience(claims: TokenClaims) -> tuple[str, ...]:
+    if isinstance(claims.aud, str):
+        return (claims.aud,) if claims.aud else ()
+    return tuple(claims.aud)
+
+
+def _scopes(claims: TokenClaims) -> tuple[str, ...]:
+    scope = claims.scope
+    if not scope:
+        return ()
+    return read_scope(scope if isinstance(scope, str) else " ".join(scope))
+
+
+_CLAIMS: Final = ClaimsReader(TokenClaims)

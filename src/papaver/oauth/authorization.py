@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from papaver.oauth.answers import error_text
 from papaver.oauth.client_metadata import ClientMetadata
 from papaver.oauth.errors import (
     InvalidOAuthRequest,
@@ -41,7 +42,6 @@ __all__ = [
     "check_state",
     "check_state_form",
     "code_url",
-    "error_text",
     "error_url",
     "matches_redirect",
     "read_authorization_request",
@@ -59,7 +59,6 @@ _STATE: Final = re.compile(r"[ -~]{1,2048}", re.ASCII).fullmatch
 _JKT: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII).fullmatch
 _CODE: Final = re.compile(rf"[ -~]{{1,{MAX_CODE}}}", re.ASCII).fullmatch
 _ERROR: Final = re.compile(r"[ !#-\[\]-~]{1,100}", re.ASCII).fullmatch
-_NOT_TEXT: Final = re.compile(r"[^ !#-\[\]-~]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +161,6 @@ def error_url(redirect_uri: str, *, issuer: str, state: str | None, error: Proto
     """Where the browser goes with an error, `iss` included (4.2, RFC 6749 4.1.2.1, RFC 9207 2)."""
     said = [("error", error.code), ("error_description", error_text(error.description))]
     return _with_query(redirect_uri, [*said, *_state(state), ("iss", issuer)])
-
-
-def error_text(description: str) -> str:
-    """A description with the characters that `error_description` may have (RFC 6749 4.1.2.1, 5.2)."""
-    return _NOT_TEXT.sub("'", description)
 
 
 def read_authorization_response(url: str, *, redirect_uri: str, issuer: str, state: str) -> Secret:

@@ -1,24 +1,19 @@
-"""DPoP (RFC 9449): proofs made by a client and verified by a server, and the nonces that a server may ask for.
-
-    header values ─ read_proof ─► ProofJwt, parsed ─ verify_proof ─► VerifiedProof; its `jti` is the caller's to spend
-
-The key in a proof's header is only ever compared: with the thumbprint that a token is bound to, or it becomes that.
-"""
+"""DPoP proofs (RFC 9449, 4.5): made, read, verified; and the nonces that a server may ask for."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple, Never, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from papaver.jose import jws
 from papaver.jose.claims import ClaimsError, ClaimsReader
-from papaver.jose.jws import CompactJws, JwsError, read_compact, read_header
-from papaver.jose.keys import BadSignature, KeyRefused, PrivateKey, PublicKey
+from papaver.jose.keys import PRIVATE_MEMBERS, BadSignature, KeyRefused, PrivateKey, PublicKey
 from papaver.oauth.errors import InvalidDpopProof, UseDpopNonce
 from papaver.values.base64url import encode
 from papaver.values.rules import rule
@@ -27,69 +22,67 @@ from papaver.values.strict_json import dumps
 from papaver.web.urls import UrlError, htu
 
 __all__ = [
-    "ALGS",
-    "HEADER",
-    "NONCE_HEADER",
+    "CHECKS",
     "TYP",
     "Nonces",
+    "ProofClaims",
     "ProofJwt",
     "VerifiedProof",
-    "check_proof_alg",
-    "check_proof_ath",
-    "check_proof_claims",
-    "check_proof_htm",
-    "check_proof_htu",
-    "check_proof_iat",
-    "check_proof_key",
-    "check_proof_nonce",
+    "check_alg",
+    "check_ath",
+    "check_htm",
+    "check_htu",
+    "check_iat",
+    "check_jkt",
+    "check_jti",
+    "check_jwk",
+    "check_nonce",
     "check_proof_once",
-    "check_proof_signature",
-    "check_proof_typ",
+    "check_proof_size",
+    "check_signature",
+    "check_typ",
     "make_proof",
     "read_proof",
     "verify_proof",
 ]
 
-HEADER: Final = "dpop"
-NONCE_HEADER: Final = "dpop-nonce"
 TYP: Final = "dpop+jwt"
 ALGS: Final = ("ES256", "PS384")
-"""What a proof may be signed with here; published as `dpop_signing_alg_values_supported` (RFC 9449 5.1)."""
-
 WINDOW: Final = 60
-"""Seconds that `iat` may be from now, to either side (limits.md)."""
-LIFETIME: Final = 300
-"""Seconds that a nonce is good for, at least (limits.md)."""
-MAX_BYTES: Final = 8192
-MAX_ID: Final = 256
+"""How far `iat` may be from now, in seconds to either side."""
+NONCE_LIFETIME: Final = 300
+MAX_SIZE: Final = 8192
 
 
 class ProofClaims(msgspec.Struct, frozen=True, gc=False):
-    """A proof's payload (RFC 9449 4.2). An empty text and 0 stand for absent required claims."""
+    """The payload (RFC 9449 4.2). `` and 0 stand for absent claims, which a check refuses."""
 
     jti: str = ""
     htm: str = ""
     htu: str = ""
-    iat: int = 0
+    iat: float = 0
     ath: str | UnsetType = UNSET
     nonce: str | UnsetType = UNSET
 
 
-CLAIMS: Final = ClaimsReader(ProofClaims)
+class ProofJwt(msgspec.Struct, frozen=True, gc=False):
+    """A proof taken apart, not believed. `key` is what its `jwk` says; None when that is no usable public key."""
 
+    claims: ProofClaims
+    header: dict[str, object]
+    compact: jws.CompactJws
+    key: PublicKey | None
 
-@dataclass(frozen=True, slots=True)
-class ProofJwt:
-    """A DPoP proof as received: parsed, not believed. It hides itself."""
+    def __repr__(self) -> str:
+        return "ProofJwt(…)"
 
-    header: dict[str, object] = field(repr=False)
-    claims: ProofClaims = field(repr=False)
-    compact: CompactJws = field(repr=False)
+    def __reduce__(self) -> Never:
+        raise TypeError("a DPoP proof is never pickled")
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedProof:
-    """A proof whose key, signature and claims hold. `jti` has to be refused a second time until `until`."""
+    """A proof that stands, of the key with this thumbprint. Its `jti` has to be remembered up to `until`."""
 
     jkt: str
     jti: str
@@ -98,25 +91,49 @@ class VerifiedProof:
 
 @dataclass(frozen=True, slots=True)
 class Nonces:
-    """Nonces without a store (RFC 9449 8): a MAC over the time slot, so every replica knows the others'.
+    """Nonces that need no memory: a MAC over the time, by a secret that all servers of an issuer share (RFC 9449 8).
 
-    `secret`  of the server; `lifetime` in seconds: a nonce is good for one to two of them
+    A nonce is good for the rest of its `lifetime` (seconds) and for the next one. ValueError below 32 octets of secret.
     """
 
     secret: bytes = field(repr=False)
-    lifetime: int = LIFETIME
+    lifetime: int = NONCE_LIFETIME
+
+    def __post_init__(self) -> None:
+        if len(self.secret) < 32:
+            raise ValueError("a secret for nonces has at least 32 octets")
 
     def current(self, now: float) -> str:
-        """The nonce to give out."""
-        return self._at(int(now) // self.lifetime)
+        """The nonce to hand out."""
+        return self._at(int(now // self.lifetime))
 
     def check(self, nonce: str | None, now: float) -> None:
-        """Raises UseDpopNonce, with the current one, for a proof that has none, an old one or a forged one."""
-        slot = int(now) // self.lifetime
-        check_proof_nonce(nonce, (self._at(slot), self._at(slot - 1)))
+        """Raises `UseDpopNonce` with the current nonce, unless this is it or the one before."""
+        window = int(now // self.lifetime)
+        given = (nonce or "").encode("utf-8", "surrogatepass")
+        good = [hmac.compare_digest(given, self._at(index).encode()) for index in (window, window - 1)]
+        if not any(good):
+            raise UseDpopNonce(
+                self._at(window), rule="dpop.nonce", detail="no nonce" if nonce is None else "an old or foreign nonce"
+            )
 
-    def _at(self, slot: int) -> str:
-        return encode(hmac.digest(self.secret, b"dpop-nonce:%d" % slot, hashlib.sha256)[:18])
+    def _at(self, window: int) -> str:
+        return encode(hmac.digest(self.secret, b"dpop-nonce %d" % window, "sha256")[:18])
+
+
+class Expected(NamedTuple):
+    """What a proof is checked against. `url` is in the form of `htu`; times in seconds."""
+
+    method: str
+    url: str
+    now: float
+    window: int
+    ath: str | None
+    jkt: str | None
+    nonces: Nonces | None
+
+
+Check = Callable[[ProofJwt, Expected], None]
 
 
 def make_proof(
@@ -129,29 +146,33 @@ def make_proof(
     nonce: str | None = None,
     access_token: Secret | None = None,
 ) -> Secret:
-    """A proof for one request (RFC 9449 4.2). `access_token` is the one that the request carries. Raises UrlError."""
+    """The value of the `DPoP` header for one request (RFC 9449 4.2). `jti` must be unique. Raises `UrlError`."""
     claims: dict[str, object] = {"jti": jti, "htm": method, "htu": htu(url), "iat": int(now)}
     if access_token is not None:
         claims["ath"] = encode(hashlib.sha256(access_token.reveal().encode("utf-8", "surrogatepass")).digest())
     if nonce is not None:
         claims["nonce"] = nonce
-    header = encode(dumps({"typ": TYP, "alg": key.alg, "jwk": key.public.jwk()})).encode()
-    signing_input = header + b"." + encode(dumps(claims)).encode()
-    return Secret(f"{signing_input.decode()}.{encode(key.sign(signing_input))}")
+    header = {"typ": TYP, "alg": key.alg, "jwk": key.public.jwk()}
+    signing_input = f"{encode(dumps(header))}.{encode(dumps(claims))}"
+    return Secret(f"{signing_input}.{encode(key.sign(signing_input.encode()))}")
 
 
 def read_proof(values: Sequence[str]) -> ProofJwt:
-    """The proof of a request, from its `DPoP` fields. Raises InvalidDpopProof."""
+    """The proof of a request's `DPoP` fields, taken apart. Raises `InvalidDpopProof`."""
     check_proof_once(values)
+    token = values[0]
+    check_proof_size(token)
     try:
-        compact = read_compact(values[0].encode("ascii"))
-        return ProofJwt(read_header(compact.header_segment), CLAIMS.read(compact.payload), compact)
+        compact = jws.read_compact(token.encode("ascii"))
+        header = jws.read_header(compact.header_segment)
+        claims = _CLAIMS.read(compact.payload)
     except UnicodeEncodeError:
-        raise InvalidDpopProof("the DPoP proof is malformed", rule="jws.compact-form", detail="not ASCII") from None
-    except (JwsError, ClaimsError) as error:
+        raise InvalidDpopProof("the DPoP proof is malformed", rule="dpop.form", detail="not ASCII") from None
+    except (jws.JwsError, ClaimsError) as error:
         raise InvalidDpopProof(
             f"the DPoP proof is malformed: {error.description}", rule=error.rule, detail=error.detail
         ) from None
+    return ProofJwt(claims, header, compact, _key_of(header))
 
 
 def verify_proof(
@@ -165,151 +186,180 @@ def verify_proof(
     jkt: str | None = None,
     nonces: Nonces | None = None,
 ) -> VerifiedProof:
-    """Believe a proof, in the order of RFC 9449 4.3.
+    """Believe a proof of this request (RFC 9449 4.3).
 
-    `url`               the request's public URL, never built from `Host`
-    `access_token_ath`  the hash of the request's access token, at a resource; None at the token endpoint
-    `jkt`               the thumbprint that the token is bound to; None where the proof's key becomes that
-    `nonces`            when proofs have to have one
+    `access_token_ath`  hash of the access token that comes with it, None where none does
+    `jkt`               the key that token, code or refresh token is bound to, None where it is not
+    `nonces`            given where a nonce is demanded
 
-    Raises InvalidDpopProof, UseDpopNonce; UrlError for a `url` that is none.
+    Raises `InvalidDpopProof` with the rule it breaks, or `UseDpopNonce`; UrlError when `url` is none.
     """
-    claims = jwt.claims
-    check_proof_claims(claims)
-    check_proof_typ(jwt.header)
-    check_proof_alg(jwt.header)
-    key = _key(jwt)
-    check_proof_signature(jwt, key)
-    check_proof_htm(claims, method)
-    check_proof_htu(claims, htu(url))
-    if nonces is not None:
-        nonces.check(None if isinstance(claims.nonce, UnsetType) else claims.nonce, now)
-    check_proof_iat(claims, now, window)
-    check_proof_ath(claims, access_token_ath)
-    check_proof_key(key.thumbprint, jkt)
-    return VerifiedProof(key.thumbprint, claims.jti, claims.iat + window + 1)
+    expected = Expected(method, htu(url), now, window, access_token_ath, jkt, nonces)
+    for check in CHECKS:
+        check(jwt, expected)
+    return VerifiedProof(_believed(jwt).thumbprint, jwt.claims.jti, jwt.claims.iat + window)
 
 
 @rule("dpop.header-once")
 def check_proof_once(values: Sequence[str]) -> None:
-    """RFC 9449 4.3, 1: one `DPoP` field, of a length that a proof can have."""
+    """RFC 9449 4.3, step 1: a proof is there, and one."""
     if len(values) != 1:
-        reason = "the request has no DPoP proof" if not values else "the request has more than one DPoP proof"
-        raise InvalidDpopProof(reason, rule="dpop.header-once", detail=f"{len(values)} fields")
-    if len(values[0]) > MAX_BYTES:
-        raise InvalidDpopProof("the DPoP proof is too long", rule="dpop.header-once", detail=f"{len(values[0])} octets")
-
-
-@rule("dpop.claims")
-def check_proof_claims(claims: ProofClaims) -> None:
-    """RFC 9449 4.3, 3: `jti`, `htm`, `htu` and `iat` are there; `jti` has a length that can be remembered."""
-    missing = [name for name in ("jti", "htm", "htu", "iat") if not getattr(claims, name)]
-    if missing or len(claims.jti) > MAX_ID:
         raise InvalidDpopProof(
-            f"the DPoP proof lacks {', '.join(missing)}" if missing else "the DPoP proof's jti is too long",
-            rule="dpop.claims",
+            "the DPoP header is there more than once" if values else "the DPoP header is missing",
+            rule="dpop.header-once",
         )
 
 
+@rule("dpop.size")
+def check_proof_size(token: str) -> None:
+    """Bounded before anything is parsed."""
+    if len(token) > MAX_SIZE:
+        raise InvalidDpopProof("the DPoP proof is too long", rule="dpop.size", detail=f"{len(token)} characters")
+
+
 @rule("dpop.typ")
-def check_proof_typ(header: dict[str, object]) -> None:
-    """RFC 9449 4.3, 4: `typ` says that it is a proof, so that no other JWT passes for one."""
-    if header.get("typ") != TYP:
-        raise InvalidDpopProof(f"typ has to be {TYP}", rule="dpop.typ", detail=f"found {header.get('typ')!r:.80}")
+def check_typ(jwt: ProofJwt, expected: Expected) -> None:
+    """RFC 9449 4.3, step 4: a proof says that it is one."""
+    if jwt.header.get("typ") != TYP:
+        raise _mismatch("dpop.typ", f"the DPoP proof's typ is not {TYP}", TYP, jwt.header.get("typ"))
 
 
 @rule("dpop.alg")
-def check_proof_alg(header: dict[str, object]) -> None:
-    """RFC 9449 4.3, 5: an asymmetric algorithm that is supported here."""
-    alg = header.get("alg")
-    if not isinstance(alg, str) or alg not in ALGS:
-        raise InvalidDpopProof(f"alg has to be one of {', '.join(ALGS)}", rule="dpop.alg", detail=f"found {alg!r:.80}")
+def check_alg(jwt: ProofJwt, expected: Expected) -> None:
+    """RFC 9449 4.3, step 5: an asymmetric algorithm that the metadata lists."""
+    if jwt.header.get("alg") not in ALGS:
+        raise _mismatch("dpop.alg", "the DPoP proof's alg is not ES256 or PS384", ALGS, jwt.header.get("alg"))
+
+
+@rule("dpop.jwk-public")
+def check_jwk(jwt: ProofJwt, expected: Expected) -> None:
+    """RFC 9449 4.3, steps 6 and 7: `jwk` is a key of the proof's algorithm, and has no private member."""
+    jwk = jwt.header.get("jwk")
+    if isinstance(jwk, dict) and PRIVATE_MEMBERS.intersection(cast("dict[str, object]", jwk)):
+        raise InvalidDpopProof("the DPoP proof's jwk has private members", rule="dpop.jwk-public")
+    if jwt.key is None or jwt.key.alg != jwt.header.get("alg"):
+        raise InvalidDpopProof("the DPoP proof's jwk is not a usable key for its alg", rule="dpop.jwk-public")
 
 
 @rule("dpop.signature")
-def check_proof_signature(jwt: ProofJwt, key: PublicKey) -> None:
-    """RFC 9449 4.3, 6: the key of the header signed it, with the algorithm that the header says."""
-    if key.alg != jwt.header.get("alg"):
-        raise InvalidDpopProof("the DPoP proof's alg is not its key's", rule="dpop.signature")
+def check_signature(jwt: ProofJwt, expected: Expected) -> None:
+    """RFC 9449 4.3, step 6: the key in `jwk` made the signature."""
     try:
-        key.verify(jwt.compact.signature, jwt.compact.signing_input)
+        _believed(jwt).verify(jwt.compact.signature, jwt.compact.signing_input)
     except BadSignature as error:
         raise InvalidDpopProof(
             "the DPoP proof's signature does not verify", rule="dpop.signature", detail=error.detail
         ) from None
 
 
-@rule("dpop.htm")
-def check_proof_htm(claims: ProofClaims, method: str) -> None:
-    """RFC 9449 4.3, 8: the proof is for this method, in its letter case."""
-    if claims.htm != method:
-        raise InvalidDpopProof(
-            "the DPoP proof's htm is not the request's method",
-            rule="dpop.htm",
-            detail=f"expected {method}, found {claims.htm!r:.80}",
+@rule("dpop.htm-is-method")
+def check_htm(jwt: ProofJwt, expected: Expected) -> None:
+    """RFC 9449 4.3, step 8: the method of this request, in its letter case."""
+    if jwt.claims.htm != expected.method:
+        raise _mismatch(
+            "dpop.htm-is-method", "the DPoP proof's htm is not the request's method", expected.method, jwt.claims.htm
         )
 
 
-@rule("dpop.htu")
-def check_proof_htu(claims: ProofClaims, url: str) -> None:
-    """RFC 9449 4.3, 9: the proof is for this URL; `url` is in the form of `htu` (readings 28)."""
-    try:
-        found = htu(claims.htu)
-    except UrlError:
-        found = ""
-    if found != url:
-        raise InvalidDpopProof(
-            "the DPoP proof's htu is not the request's URL",
-            rule="dpop.htu",
-            detail=f"expected {url}, found {claims.htu!r:.300}",
+@rule("dpop.htu-is-url")
+def check_htu(jwt: ProofJwt, expected: Expected) -> None:
+    """RFC 9449 4.3, step 9: the URL of this request without query and fragment, normalised alike (readings 28)."""
+    if jwt.claims.htu != expected.url and _normal(jwt.claims.htu) != expected.url:
+        raise _mismatch(
+            "dpop.htu-is-url", "the DPoP proof's htu is not the request's URL", expected.url, jwt.claims.htu
         )
 
 
 @rule("dpop.nonce")
-def check_proof_nonce(nonce: str | None, good: tuple[str, str]) -> None:
-    """RFC 9449 4.3, 10; 8: the proof has a nonce that this server gave out lately. `good`: the current one first."""
-    if nonce is None or not any(hmac.compare_digest(nonce.encode("utf-8", "replace"), one.encode()) for one in good):
-        raise UseDpopNonce(good[0], rule="dpop.nonce", detail="none" if nonce is None else "not one of the current two")
+def check_nonce(jwt: ProofJwt, expected: Expected) -> None:
+    """RFC 9449 4.3, step 10: the nonce that the server handed out, where it demands one."""
+    if expected.nonces is not None:
+        expected.nonces.check(jwt.claims.nonce or None, expected.now)
 
 
-@rule("dpop.iat")
-def check_proof_iat(claims: ProofClaims, now: float, window: int) -> None:
-    """RFC 9449 4.3, 11: made just now."""
-    if abs(now - claims.iat) > window:
-        raise InvalidDpopProof(
+@rule("dpop.iat-in-window")
+def check_iat(jwt: ProofJwt, expected: Expected) -> None:
+    """RFC 9449 4.3, step 11: made just now, by clocks that may differ a little either way."""
+    now, window = expected.now, expected.window
+    if not now - window <= jwt.claims.iat <= now + window:
+        raise _mismatch(
+            "dpop.iat-in-window",
             "the DPoP proof's iat is too far from now",
-            rule="dpop.iat",
-            detail=f"expected within {window} s of {now:.0f}, found {claims.iat}",
+            f"{now:.0f} ± {window} s",
+            jwt.claims.iat,
         )
 
 
 @rule("dpop.ath")
-def check_proof_ath(claims: ProofClaims, ath: str | None) -> None:
-    """RFC 9449 4.3, 12: at a resource, `ath` is the hash of the request's access token."""
-    if ath is not None and claims.ath != ath:
-        raise InvalidDpopProof(
-            "the DPoP proof's ath is not the access token's hash",
-            rule="dpop.ath",
-            detail="it has none" if isinstance(claims.ath, UnsetType) else "it is another token's",
+def check_ath(jwt: ProofJwt, expected: Expected) -> None:
+    """RFC 9449 4.3, step 12: with an access token, its hash."""
+    ath, found = expected.ath, jwt.claims.ath
+    if ath is not None and not (
+        isinstance(found, str) and hmac.compare_digest(found.encode("utf-8", "surrogatepass"), ath.encode())
+    ):
+        raise InvalidDpopProof("the DPoP proof's ath is not the access token's hash", rule="dpop.ath")
+
+
+@rule("dpop.key-is-bound")
+def check_jkt(jwt: ProofJwt, expected: Expected) -> None:
+    """RFC 9449 4.3, step 12, and 5: the key that the token or code is bound to, and no other."""
+    found = _believed(jwt).thumbprint
+    if expected.jkt is not None and found != expected.jkt:
+        raise _mismatch("dpop.key-is-bound", "the DPoP proof is of another key", expected.jkt, found)
+
+
+@rule("dpop.jti")
+def check_jti(jwt: ProofJwt, expected: Expected) -> None:
+    """RFC 9449 4.2: an id is there, and bounded, because it is remembered."""
+    if not 1 <= len(jwt.claims.jti) <= 256:
+        raise _mismatch(
+            "dpop.jti", "the DPoP proof needs a jti of 1 to 256 characters", "1 to 256", len(jwt.claims.jti)
         )
 
 
-@rule("dpop.key")
-def check_proof_key(thumbprint: str, jkt: str | None) -> None:
-    """RFC 9449 4.3, 12; 6: the proof's key is the one that the token is bound to."""
-    if jkt is not None and thumbprint != jkt:
-        raise InvalidDpopProof(
-            "the DPoP proof is by another key than the token is bound to",
-            rule="dpop.key",
-            detail=f"expected {jkt}, found {thumbprint}",
-        )
+CHECKS: Final[tuple[Check, ...]] = (
+    check_typ,
+    check_alg,
+    check_jwk,
+    check_signature,
+    check_htm,
+    check_htu,
+    check_nonce,
+    check_iat,
+    check_ath,
+    check_jkt,
+    check_jti,
+)
+"""In the order of RFC 9449 4.3."""
 
 
-def _key(jwt: ProofJwt) -> PublicKey:
-    """RFC 9449 4.3, 7: a public key, and nothing private beside it."""
+def _believed(jwt: ProofJwt) -> PublicKey:
+    if jwt.key is None:
+        raise InvalidDpopProof("the DPoP proof has no usable key", rule="dpop.jwk-public")
+    return jwt.key
+
+
+def _key_of(header: dict[str, object]) -> PublicKey | None:
     try:
-        return PublicKey.read(jwt.header.get("jwk"))
-    except KeyRefused as error:
-        raise InvalidDpopProof(
-            f"the DPoP proof's jwk: {error.description}", rule=error.rule, detail=error.detail
-        ) from None
+        return PublicKey.read(header.get("jwk"))
+    except KeyRefused:
+        return None
+
+
+def _normal(url: str) -> str | None:
+    try:
+        return htu(url)
+    except UrlError:
+        return None
+
+
+def _mismatch(rule_id: str, description: str, expected: object, got: object) -> InvalidDpopProof:
+    return InvalidDpopProof(description, rule=rule_id, detail=f"expected {repr(expected)[:200]}, got {repr(got)[:200]}")
+
+
+def _quotes(claims: ProofClaims) -> int:
+    """The quotation marks of a payload with the four required claims, three of them strings, and the optional two."""
+    return 14 + 4 * ((claims.ath is not UNSET) + (claims.nonce is not UNSET))
+
+
+_CLAIMS: Final = ClaimsReader(ProofClaims, quotes=_quotes)

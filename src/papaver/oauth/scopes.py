@@ -1,4 +1,4 @@
-"""Scopes (RFC 6749 3.3, 4.7): a space-separated text and a tuple of names, in the order in which they were asked for."""
+"""Scopes (RFC 6749 3.3, 4.7): a space-separated text and a tuple of names, in the order asked for."""
 
 from __future__ import annotations
 
