@@ -26,6 +26,7 @@ from papaver.protocol.dialect import Dialect, Version
 from papaver.protocol.errors import ConfigurationError, PoppyError
 from papaver.protocol.negotiation import Retirement, read_version
 from papaver.protocol.session import VerifiedSession
+from papaver.protocol.signed_in import OAuthCaller
 from papaver.protocol.terms import CompanyId
 from papaver.values.rules import rule
 from papaver.web.messages import Response
@@ -45,7 +46,8 @@ class Company:
 
     Add it to an app with an adapter's `Poppy(app, company)`, mount `running(company)`, or `papaver company serve` it.
     `accept="allowed"` serves only Personal Agents that the operator allowed. `sign_in` takes an `EmbeddedIssuer` or an
-    `ExternalIssuer`; for what goes with it see `Offer`. Raises ConfigurationError.
+    `ExternalIssuer`; for what goes with it see `Offer`. `refuse_account_change` ends a Session that comes with another
+    account (5.4); with `dpop_nonces` each DPoP proof needs a nonce (RFC 9449 9). Raises ConfigurationError.
     """
 
     def __init__(
@@ -67,10 +69,13 @@ class Company:
         domains: Sequence[str] = (),
         scopes: Sequence[Scope] = (),
         access: Literal["session", "signed_in"] = "session",
+        conversation_scopes: Sequence[str] = (),
         sign_in_disabled: bool = False,
         authorization_servers: Sequence[str] = (),
         issuer_removed: bool = False,
         own_tokens: Sequence[str] = (),
+        refuse_account_change: bool = False,
+        dpop_nonces: bool = False,
         accept: Literal["all", "allowed"] = "all",
         limits: CompanyLimits | None = None,
         texts: Texts | None = None,
@@ -92,12 +97,14 @@ class Company:
             domains=domains,
             scopes=scopes,
             access=access,
+            conversation_scopes=conversation_scopes,
             sign_in_disabled=sign_in_disabled,
             authorization_servers=authorization_servers,
             issuer_removed=issuer_removed,
             own_tokens=own_tokens,
         )
         self.sign_in = sign_in
+        self._refuse_account_change, self._dpop_nonces = refuse_account_change, dpop_nonces
         self._prefix = self.offer.path + CONVERSATIONS
         self._health, self._alive = f"{self.offer.path}/healthz", f"{self.offer.path}/livez"
         self.id: CompanyId = company_identifier(self.offer.document(self.offer.versions[0]), self.offer.issuer)
@@ -157,10 +164,19 @@ class Company:
     async def verify_api(self, incoming: Incoming) -> VerifiedSession:
         """The verified Session of a request to the app's own API (5.3). Raises a PoppyError; see `api_error`.
 
+        `protocol.signed_in.signed_in(session, "orders:read")` makes it one with account and scopes, or raises.
         For a request that a proxy asks about before it lets it through (B22), `incoming` has the original one's method,
         path and query: take these from a proxy that you trust, and from nobody else.
         """
         return await self._running().endpoints.verify(incoming)
+
+    async def verify_without_session(self, incoming: Incoming, *scopes: str) -> OAuthCaller:
+        """Who a request to the app's own API is from, at an endpoint that uses no Session (5.3).
+
+        The Session header is not looked at; an access token is, with its scopes and its DPoP proof. Signed out is
+        enough where no scope is named. Raises a PoppyError; see `api_error`.
+        """
+        return await self._running().endpoints.without_session(incoming, *scopes)
 
     def api_error(self, error: PoppyError, incoming: Incoming) -> Response:
         """A PoppyError as section 7 answers it at an API."""
@@ -222,6 +238,8 @@ class Company:
             turns_elsewhere,
             self.sign_in,
             pages,
+            self._refuse_account_change,
+            self._dpop_nonces,
         )
 
     def unwire(self) -> None:

@@ -103,6 +103,10 @@ class Clients:
             keys = await self._keys.load(jwks_uri, self._admission(client_id, peer, verdict))
         return Client(metadata.value, keys.value)
 
+    async def check(self, client_id: ClientId) -> None:
+        """Whether it is accepted, without asking it for anything. Raises InvalidSession."""
+        check_accepted(client_id, await self._store.verdict(client_id), self._accept)
+
     async def reload(self, client: Client, peer: str) -> Client | None:
         """Ask for its key set again, because of a key that it lacks; None when that brought no other set.
 

@@ -14,15 +14,17 @@ from papaver.company.offer import Offer
 from papaver.company.refusals import Attempt, Refusals
 from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
-from papaver.protocol.dialect import Dialect, NoRoute, Place, Route, RouteKind, Version
+from papaver.protocol.dialect import BEARER_ONLY, Challenged, Dialect, NoRoute, Place, Route, RouteKind, Version
 from papaver.protocol.errors import ConfigurationError, InvalidRequest, PoppyError, RateLimited
 from papaver.protocol.negotiation import VERSION_HEADER, negotiate, retirement_fields
 from papaver.protocol.session import BoundSession, VerifiedSession
 from papaver.protocol.session_checks import check_header_once
+from papaver.protocol.signed_in import OAuthCaller, without_session
 from papaver.values import strict_json
 from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
 from papaver.web.messages import Headers, Request, Response
+from papaver.web.urls import UrlError
 
 __all__ = ["Endpoints", "check_no_credentials_in_url", "nothing_here"]
 
@@ -97,17 +99,42 @@ class Endpoints:
             opened = await self._sessions.open(dialect, bound, incoming.headers)
             check_no_credentials_in_url(incoming.query)
         except PoppyError as error:
-            told = self._counted(error, attempt)
-            self._refusals.log(told, self._refusals.write(told, attempt.dialect, Place.API), attempt)
-            raise told.with_traceback(None) from None
+            raise self._told(error, attempt) from None
         return opened.verified
+
+    async def without_session(self, incoming: Incoming, *scopes: str) -> OAuthCaller:
+        """The caller of an API that uses no Session claims: its Session header is not looked at (5.3).
+
+        Raises a PoppyError as `verify` does.
+        """
+        attempt = Attempt(incoming)
+        try:
+            self._sessions.check_address(incoming.peer)
+            check_no_credentials_in_url(incoming.query)
+            url = f"{self._app_url}{incoming.path}"
+            access = await self._sessions.without_session(incoming.headers, incoming.method, url)
+            return without_session(access, *scopes)
+        except PoppyError as error:
+            raise self._told(error, attempt) from None
 
     def write(self, error: PoppyError, incoming: Incoming) -> Response:
         """A PoppyError as section 7 answers it at an API, in the version that the request named."""
         attempt = Attempt(incoming)
         with suppress(PoppyError):
             self._negotiate(attempt)
-        return self._refusals.write(error, attempt.dialect, Place.API)
+        return self._refusals.write(error, attempt.dialect, Place.API, self._challenged(incoming))
+
+    def _told(self, error: PoppyError, attempt: Attempt) -> PoppyError:
+        """The error for the app, counted and logged."""
+        told = self._counted(error, attempt)
+        self._refusals.log(told, self._refusals.write(told, attempt.dialect, Place.API), attempt)
+        return told.with_traceback(None)
+
+    def _challenged(self, incoming: Incoming) -> Challenged:
+        try:
+            return self._sessions.challenged(f"{self._app_url}{incoming.path}")
+        except UrlError:
+            return BEARER_ONLY
 
     def retirement(self, version: Version) -> tuple[tuple[str, str], ...]:
         """The fields that say that a version ends (3.4); most have none."""
@@ -131,7 +158,7 @@ class Endpoints:
         attempt.client = jwt.iss
         proven = await self._sessions.prove(dialect, jwt, method, url, attempt.incoming.peer)
         attempt.proven = True
-        return self._sessions.bind(proven, attempt.incoming.headers)
+        return await self._sessions.bind(proven, attempt.incoming.headers, method, url)
 
     async def _handle(
         self, dialect: Dialect, incoming: Incoming, route: Route | PoppyError, url: str, bound: BoundSession
@@ -156,7 +183,7 @@ class Endpoints:
 
     def _refused(self, error: PapaverError, attempt: Attempt) -> Response:
         told = self._counted(error, attempt) if isinstance(error, PoppyError) else error
-        response = self._refusals.write(told, attempt.dialect, Place.ENDPOINT)
+        response = self._refusals.write(told, attempt.dialect, Place.ENDPOINT, self._challenged(attempt.incoming))
         self._refusals.log(told, response, attempt)
         return response
 

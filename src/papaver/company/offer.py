@@ -36,6 +36,7 @@ __all__ = [
     "Offer",
     "OpenApi",
     "check_access",
+    "check_conversation_scopes",
     "check_authorization_servers",
     "check_base_url",
     "check_domains",
@@ -91,6 +92,7 @@ class Offer:
     `domains`     further domains of the same Company
     `scopes`      what Personal Agents may ask for
     `access`      "signed_in" where conversations are of no use without the account
+    `conversation_scopes`    what every conversation needs of an account, as far as it uses one; a challenge names them
     `sign_in_disabled`       the issuer serves others; Personal Agents get no sign-in
     `authorization_servers`  what the resource metadata lists, if that is more than the issuer
     `issuer_removed`         there was an issuer, and the resource metadata says that there is none now (readings 10)
@@ -112,6 +114,7 @@ class Offer:
     domains: Sequence[str] = ()
     scopes: Sequence[Scope] = ()
     access: Literal["session", "signed_in"] = "session"
+    conversation_scopes: Sequence[str] = ()
     sign_in_disabled: bool = False
     authorization_servers: Sequence[str] = ()
     issuer_removed: bool = False
@@ -125,6 +128,7 @@ class Offer:
         check_retirements(self.retirements, self.protocols)
         check_access(self.access, self.conversations)
         check_scopes(self.scopes)
+        check_conversation_scopes(self.conversation_scopes, self.scopes)
         check_needs_issuer(self)
         check_authorization_servers(self.issuer, self.authorization_servers)
         check_domains(self.all_domains)
@@ -246,6 +250,18 @@ def check_access(access: object, conversations: bool) -> None:
             f"access is {access!r}, expected 'session', or 'signed_in' where there are conversations",
             rule="offer.access",
         )
+
+
+@rule("offer.conversation-scopes")
+def check_conversation_scopes(needed: Sequence[str], scopes: Sequence[Scope]) -> None:
+    """A challenge names scopes that the User can allow (readings 32)."""
+    known = {scope.name for scope in scopes}
+    for name in needed:
+        if name not in known:
+            raise ConfigurationError(
+                f"conversation_scopes has {name!r}, expected some of the names in scopes",
+                rule="offer.conversation-scopes",
+            )
 
 
 @rule("offer.needs-issuer")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from papaver.company.incoming import Incoming
-from papaver.protocol.dialect import Dialect, Place
+from papaver.protocol.dialect import BEARER_ONLY, Challenged, Dialect, Place
 from papaver.protocol.errors import PoppyError
 from papaver.protocol.terms import CompanyId
 from papaver.values.errors import PapaverError
@@ -40,9 +40,11 @@ class Refusals:
     def __init__(self, company_id: CompanyId, fallback: Dialect) -> None:
         self._company_id, self._fallback = company_id, fallback
 
-    def write(self, error: PapaverError, dialect: Dialect | None, place: Place) -> Response:
+    def write(
+        self, error: PapaverError, dialect: Dialect | None, place: Place, challenged: Challenged = BEARER_ONLY
+    ) -> Response:
         """The response of section 7 and 8.13; what is no error of the protocol becomes a 500 that tells nothing."""
-        return (dialect or self._fallback).errors.write(error, place)
+        return (dialect or self._fallback).errors.write(error, place, challenged)
 
     def log(self, error: PapaverError, response: Response, attempt: Attempt) -> None:
         """One line of JSON: no control character survives, no secret is in it, and it has a bounded length."""

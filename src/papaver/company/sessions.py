@@ -10,14 +10,16 @@ from papaver.company.bounded import Bounded
 from papaver.company.clients import Client, Clients
 from papaver.company.limits import Rates, check_rate, is_of_one_party, network_of
 from papaver.company.settings import CompanyLimits
+from papaver.company.tokens import Tokens
 from papaver.ports.company import ReplayKey, SessionRow, SessionStore
 from papaver.ports.system import Clock, Ids
-from papaver.protocol.access_token import check_no_token, read_access_token
+from papaver.protocol.access_token import read_access_token
 from papaver.protocol.delegation import DelegationCache
-from papaver.protocol.dialect import Dialect
+from papaver.protocol.dialect import Challenged, Dialect
 from papaver.protocol.errors import InvalidSession, RateLimited
 from papaver.protocol.extensions import EXTENSIONS_HEADER, read_extensions
 from papaver.protocol.session import (
+    AccountAccess,
     BoundSession,
     Expected,
     ProvenSession,
@@ -74,11 +76,12 @@ class Sessions:
         company_id: CompanyId,
         store: SessionStore,
         clients: Clients,
+        tokens: Tokens,
         clock: Clock,
         ids: Ids,
         limits: CompanyLimits,
     ) -> None:
-        self._company_id, self._store, self._clients = company_id, store, clients
+        self._company_id, self._store, self._clients, self._tokens = company_id, store, clients, tokens
         self._clock, self._ids, self._limits = clock, ids, limits
         self._delegations = DelegationCache(limits.delegations, limits.delegations_per_client)
         self._rates = Rates(limits.rates_kept)
@@ -93,19 +96,47 @@ class Sessions:
             await self._clients.proven(client)
         return proven
 
-    def bind(self, proven: ProvenSession, headers: Headers) -> BoundSession:
-        """The limits of 5.6 (readings 5), then step 3 of 5.3: here, where nobody issues tokens, that there is none.
+    async def bind(self, proven: ProvenSession, headers: Headers, method: str, url: str) -> BoundSession:
+        """The limits of 5.6 (readings 5), then step 3 of 5.3: the request's access token, or that there is none.
 
-        Raises RateLimited, InvalidRequest, InvalidSession, InvalidToken.
+        Raises RateLimited, InvalidRequest, InvalidSession, InvalidToken, TemporarilyUnavailable (readings 6).
         """
         now, client = self._clock.now(), proven.client_id
         check_rate(self._rates, ("client", client), self._limits.requests_per_client, now)
         check_rate(self._rates, ("user", client, proven.user_id), self._limits.requests_per_user, now)
-        token = read_access_token(headers)
-        if token is not None:
-            check_ath(proven, token.reveal())
-            check_no_token(token)
-        return bind(proven, None)
+        carried = read_access_token(headers)
+        if carried is None:
+            return bind(proven, None)
+        check_ath(proven, carried.token.reveal())
+        access = await self._tokens.identify(carried)
+        bound = bind(proven, access)
+        await self._tokens.check(carried, access, headers, method, url)
+        return bound
+
+    async def without_session(self, headers: Headers, method: str, url: str) -> AccountAccess | None:
+        """The access token of a request to an endpoint that uses no Session (5.3); None when it is signed out.
+
+        Raises RateLimited, InvalidRequest, InvalidToken, TemporarilyUnavailable.
+        """
+        carried = read_access_token(headers)
+        if carried is None:
+            return None
+        access = await self._tokens.identify(carried)
+        check_rate(self._rates, ("client", access.client_id), self._limits.requests_per_client, self._clock.now())
+        await self._tokens.check_client(access)
+        await self._tokens.check(carried, access, headers, method, url)
+        return access
+
+    async def recheck(self, opened: OpenedSession) -> None:
+        """Whether the access token of a held request is still good now (readings 3); signed out it always is.
+
+        Raises InvalidToken, TemporarilyUnavailable.
+        """
+        await self._tokens.recheck(opened.verified.access)
+
+    def challenged(self, url: str) -> Challenged:
+        """What the challenges of a request to `url` say."""
+        return self._tokens.challenged(url)
 
     def check_address(self, peer: str) -> None:
         """Before anything is verified: raises RateLimited when this address is far over its limit (5.6)."""
@@ -143,6 +174,7 @@ class Sessions:
             if row.ended_at is None:
                 self._live.put(key, row)
         verified = open_session(bound, row, version=str(dialect.version), extensions=_declared(headers))
+        await self._tokens.check_account(row.key, bound.access)
         until = proven.iat + self._limits.iat_window + 1
         return OpenedSession(verified, row, ReplayKey(proven.client_id, proven.jti, until))
 

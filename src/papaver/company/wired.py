@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -14,14 +15,18 @@ from papaver.company.health import Health
 from papaver.company.holding import Holding
 from papaver.company.incoming import Incoming
 from papaver.company.offer import Offer
+from papaver.company.proofs import Proofs
 from papaver.company.refusals import Refusals
 from papaver.company.runner import Runner
+from papaver.company.services import Services
 from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.company.sign_in import IssuerParts, RunningIssuer, SignIn
 from papaver.company.texts import Texts
+from papaver.company.tokens import Tokens
 from papaver.company.turn import Handler
 from papaver.company.turns import Turns
+from papaver.oauth.dpop import Nonces
 from papaver.ports.company import CompanyStore, CompanyTables
 from papaver.ports.pages import Pages
 from papaver.ports.system import Clock, Fetcher, Ids
@@ -67,8 +72,10 @@ class Wired:
         ids: Ids,
         fetcher: Fetcher,
         turns_elsewhere: bool,
-        sign_in: SignIn | None = None,
-        pages: Pages | None = None,
+        sign_in: SignIn | None,
+        pages: Pages | None,
+        refuse_account_change: bool,
+        dpop_nonces: bool,
     ) -> None:
         events = EventIds(tables.secret)
         registry = Clients(tables.clients, fetcher, clock, limits, accept)
@@ -76,12 +83,25 @@ class Wired:
         self.issuer: RunningIssuer | None = None
         if sign_in is not None:
             self.issuer = sign_in.run(IssuerParts(offer, tables, registry, clock, ids, fetcher, limits, pages))
-        self.sessions = Sessions(company_id, tables.sessions, registry, clock, ids, limits)
+        nonces = Nonces(hmac.digest(tables.secret, b"papaver dpop nonces", "sha256")) if dpop_nonces else None
+        bound = sign_in is not None and sign_in.dpop
+        tokens = Tokens(
+            None if self.issuer is None else self.issuer.verifier,
+            Services(offer.own_tokens),
+            frozenset(offer.resources),
+            registry,
+            tables,
+            clock,
+            limits,
+            Proofs(tables.grants, clock, limits.dpop_window, nonces) if bound else None,
+            refuse_account_change=refuse_account_change,
+        )
+        self.sessions = Sessions(company_id, tables.sessions, registry, tokens, clock, ids, limits)
         self.holding = Holding(limits)
         self.endpoints = Endpoints(
             offer,
             self.sessions,
-            Conversations(tables.log, self.sessions, events, clock, ids, limits, self.holding),
+            Conversations(offer, tables.log, self.sessions, events, clock, ids, limits, self.holding),
             Refusals(company_id, dialects[offer.versions[0]]),
             dialects,
             limits,

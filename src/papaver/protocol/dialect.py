@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from papaver.protocol.company import CompanyDocument
 from papaver.protocol.conversation.model import Event, Message, Responder, Status
@@ -15,7 +15,9 @@ from papaver.values.errors import PapaverError
 from papaver.web.messages import Request, Response
 
 __all__ = [
+    "BEARER_ONLY",
     "Accepted",
+    "Challenged",
     "ConversationCodec",
     "Dialect",
     "DocumentCodec",
@@ -181,10 +183,25 @@ class Received:
     attributes: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Challenged:
+    """What the challenges of a place say besides the error: one for each scheme that it accepts (7).
+
+    `algs`  of DPoP proofs (RFC 9449 7.1)      `resource_metadata`  its URL, where a service has its own (RFC 9728 5.1)
+    """
+
+    schemes: tuple[str, ...] = ("Bearer",)
+    algs: tuple[str, ...] = ()
+    resource_metadata: str | None = None
+
+
+BEARER_ONLY: Final = Challenged()
+
+
 class ErrorTable(Protocol):
     """Error class ⇄ code, status, and body or `WWW-Authenticate` (7, 8.13)."""
 
-    def write(self, error: PapaverError, place: Place) -> Response: ...
+    def write(self, error: PapaverError, place: Place, challenged: Challenged = BEARER_ONLY) -> Response: ...
 
     def read(self, response: Response) -> Received | None:
         """None for a response that is no error of the protocol."""

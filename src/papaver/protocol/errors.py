@@ -8,6 +8,7 @@ PapaverError
 │   ├── ExtensionRequired       extension_required          3.3
 │   ├── AccountNeeded           (401 challenge, no code)    7, 8.2
 │   ├── InvalidToken            invalid_token               7
+│   │   └── ProofNonceNeeded    use_dpop_nonce              RFC 9449 9
 │   ├── InsufficientScope       insufficient_scope          7
 │   ├── ConversationNotFound    conversation_not_found      8.13
 │   ├── ConversationClosed      conversation_closed         8.13
@@ -53,6 +54,7 @@ __all__ = [
     "NotADestination",
     "PayloadTooLarge",
     "PoppyError",
+    "ProofNonceNeeded",
     "RateLimited",
     "Refused",
     "SessionEnded",
@@ -104,6 +106,17 @@ class AccountNeeded(PoppyError):
 class InvalidToken(PoppyError):
     code = "invalid_token"
     description = "the access token is expired, revoked or invalid"
+
+
+class ProofNonceNeeded(InvalidToken):
+    """The token may be good; its DPoP proof needs this `nonce`, which goes out in `DPoP-Nonce` (RFC 9449 9)."""
+
+    code = "use_dpop_nonce"
+    description = "the DPoP proof needs the nonce of the DPoP-Nonce field"
+
+    def __init__(self, nonce: str, description: str = "", *, rule: str = "", detail: str = "") -> None:
+        self.nonce = nonce
+        super().__init__(description, rule=rule, detail=detail)
 
 
 class InsufficientScope(PoppyError):
@@ -203,10 +216,23 @@ class NotADestination(PapaverError):
 
 
 class SignInNeeded(PapaverError):
+    """`scope` is everything to ask for: what the request needs and what is held already (4.7).
+
+    `only_if_asked`: the User signed out, was disconnected, or declined this. Begin no sign-in unless they ask (5.5).
+    """
+
     code = "sign_in_needed"
 
-    def __init__(self, scope: str, description: str = "the User has to sign in", *, rule: str = "") -> None:
+    def __init__(
+        self,
+        scope: str,
+        description: str = "the User has to sign in",
+        *,
+        rule: str = "",
+        only_if_asked: bool = False,
+    ) -> None:
         self.scope = scope
+        self.only_if_asked = only_if_asked
         super().__init__(description, rule=rule)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from papaver.protocol.dialect import ErrorTable, Place, Received
+from papaver.protocol.dialect import BEARER_ONLY, Challenged, ErrorTable, Place, Received
 from papaver.protocol.errors import (
     AccountNeeded,
     ConversationClosed,
@@ -21,6 +21,7 @@ from papaver.protocol.errors import (
     InvalidToken,
     MessageIdConflict,
     PayloadTooLarge,
+    ProofNonceNeeded,
     RateLimited,
     SessionEnded,
     TemporarilyUnavailable,
@@ -28,7 +29,7 @@ from papaver.protocol.errors import (
 )
 from papaver.values import strict_json
 from papaver.values.errors import PapaverError
-from papaver.web.challenges import Challenge, read_challenges, write_challenge
+from papaver.web.challenges import Challenge, read_challenges, write_challenges
 from papaver.web.messages import Headers, Response
 
 __all__ = ["ERRORS", "Errors", "STATUSES"]
@@ -47,6 +48,7 @@ STATUSES: Final[Mapping[type[PapaverError], int]] = {
     InvalidToken: 401,
     MessageIdConflict: 409,
     PayloadTooLarge: 413,
+    ProofNonceNeeded: 401,
     RateLimited: 429,
     SessionEnded: 400,
     TemporarilyUnavailable: 503,
@@ -54,7 +56,7 @@ STATUSES: Final[Mapping[type[PapaverError], int]] = {
 }
 """Error class → HTTP status. Whatever is not here is our own fault: 500, and nothing of it is told."""
 
-_TOKEN_CODES: Final = frozenset({InvalidToken.code, InsufficientScope.code})
+_TOKEN_CODES: Final = frozenset({InvalidToken.code, InsufficientScope.code, ProofNonceNeeded.code})
 _UNSAYABLE: Final = re.compile(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]")
 _NO_STORE: Final = ("Cache-Control", "no-store")
 _JSON: Final = ("Content-Type", "application/json")
@@ -63,7 +65,7 @@ _JSON: Final = ("Content-Type", "application/json")
 class Errors:
     """Draft 0.4's ErrorTable."""
 
-    def write(self, error: PapaverError, place: Place) -> Response:
+    def write(self, error: PapaverError, place: Place, challenged: Challenged = BEARER_ONLY) -> Response:
         """JSON that is never stored (readings 30). Only `code` and `description` leave; `detail` and `rule` stay."""
         status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 0)
         if not status:
@@ -71,7 +73,9 @@ class Errors:
         headers: list[tuple[str, str]] = [_NO_STORE]
         in_header = isinstance(error, AccountNeeded | InvalidToken | InsufficientScope)
         if in_header or (place is Place.API and isinstance(error, ExtensionRequired)):
-            headers.append(("WWW-Authenticate", write_challenge(_challenge(error))))
+            headers.append(("WWW-Authenticate", write_challenges(_challenges(error, challenged))))
+        if isinstance(error, ProofNonceNeeded):
+            headers.append(("DPoP-Nonce", error.nonce))
         if isinstance(error, RateLimited | TemporarilyUnavailable):
             headers.append(("Retry-After", str(max(1, error.retry_after))))
         if not error.code:
@@ -100,8 +104,25 @@ class Errors:
 ERRORS: Final[ErrorTable] = Errors()
 
 
-def _challenge(error: PapaverError) -> Challenge:
-    """Bearer, the one scheme that is accepted so far. A challenge without a token has no error code (RFC 6750 3.1)."""
+def _challenges(error: PapaverError, challenged: Challenged) -> list[Challenge]:
+    """One for each scheme that is accepted. A challenge without a token has no error code (RFC 6750 3.1).
+
+    What is wrong is said in each, but for a nonce, which is a matter of DPoP alone (RFC 9449 9).
+    """
+    said = _said(error)
+    only_dpop = isinstance(error, ProofNonceNeeded)
+    challenges: list[Challenge] = []
+    for scheme in challenged.schemes:
+        params = {} if only_dpop and scheme != "DPoP" else dict(said)
+        if scheme == "DPoP":
+            params["algs"] = " ".join(challenged.algs)
+        if challenged.resource_metadata is not None:
+            params["resource_metadata"] = challenged.resource_metadata
+        challenges.append(Challenge(scheme, params))
+    return challenges
+
+
+def _said(error: PapaverError) -> Mapping[str, str]:
     params: dict[str, str] = {}
     if error.code:
         params["error"] = error.code
@@ -112,7 +133,7 @@ def _challenge(error: PapaverError) -> Challenge:
         params["scope"] = error.scope
     if isinstance(error, ExtensionRequired):
         params["extension"] = error.extension
-    return Challenge("Bearer", params)
+    return params
 
 
 def _body(error: PapaverError) -> dict[str, object]:
