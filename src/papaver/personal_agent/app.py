@@ -11,18 +11,22 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+from papaver.personal_agent.accounts import known_account
 from papaver.personal_agent.anonymous import AnonymousVault
 from papaver.personal_agent.delegated import DelegatedKeys
 from papaver.personal_agent.discovered import DiscoveredCompany
 from papaver.personal_agent.driver import Ports, drive
 from papaver.personal_agent.flows.discover import discover
+from papaver.personal_agent.flows.sign_in import complete
 from papaver.personal_agent.identity import Identity
 from papaver.personal_agent.live import LiveSession
 from papaver.personal_agent.records import (
+    ACCOUNT,
     COMPANY,
     CONVERSATION,
     DELEGATED_KEY,
     OUTBOX,
+    AccountRow,
     CompanyRow,
     ConversationRow,
     DelegatedKeyRow,
@@ -32,6 +36,7 @@ from papaver.personal_agent.records import (
 from papaver.personal_agent.session import Session
 from papaver.personal_agent.settings import AgentLimits
 from papaver.personal_agent.setup import Setup
+from papaver.personal_agent.sign_in import KnownAccount, SignedIn
 from papaver.protocol.discovery import Checks
 from papaver.protocol.terms import CompanyId
 from papaver.versions import DIALECTS
@@ -150,6 +155,23 @@ class PersonalAgent(Generic[S_co]):
                 outcome.before,
             )
         return DiscoveredCompany(outcome, self._session)
+
+    async def complete(self, callback_url: str, *, user: str | None = None) -> SignedIn:
+        """A User's browser came back from a Direct Sign-In: exchange its code for tokens, and keep them (4.2).
+
+        `callback_url`  the whole URL that was requested, from any route of any process with the same vault, or pasted
+        `user`          your name for the User whose browser it is. On the web always give it: it is checked to be who
+                        began, so that nobody can bind their account to somebody else
+
+        It is taken once, and for ten minutes. Raises SignInUnknown, AccessDenied when the User declined, another
+        ProtocolError as the Company says, DiscoveryFailed, FetchFailed; what was held before is held still (4.7).
+        """
+        return await drive(complete(self._setup, callback_url, user=user), self._ports)
+
+    async def accounts(self, domain: str | None = None, user: str | None = None) -> tuple[KnownAccount, ...]:
+        """The accounts in the vault, oldest first, and no secret of theirs; of one domain or User when named."""
+        rows = [read_row(AccountRow, value) for _, value in await self._ports.vault.rows(ACCOUNT)]
+        return tuple(known_account(row) for row in rows if domain in (None, row.domain) and user in (None, row.user))
 
     async def companies(self) -> tuple[KnownCompany, ...]:
         """The Companies that were discovered, in the order in which they became known."""

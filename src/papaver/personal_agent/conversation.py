@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from papaver.personal_agent.content import compose
-from papaver.personal_agent.flows.converse import close, hand_off, read
+from papaver.personal_agent.flows.converse import authorize, close, hand_off, read
 from papaver.personal_agent.flows.effects import Flow, keep
 from papaver.personal_agent.ids import message_id
 from papaver.personal_agent.records import CONVERSATION, ConversationRow, read_row, row_key, write_row
-from papaver.protocol.conversation.model import Event, Message, Responder, Status
+from papaver.protocol.conversation.model import AuthorizationNeeded, Event, Message, Responder, Status
 from papaver.protocol.dialect import Page, Wanted
-from papaver.protocol.errors import CursorExpired, Misbehaved
+from papaver.protocol.errors import CursorExpired, Misbehaved, SignInNeeded
 from papaver.protocol.terms import ConversationId, EventId
 from papaver.values.rules import rule
 
@@ -55,6 +55,7 @@ class Conversation:
         self._delivered: OrderedDict[str, None] = OrderedDict.fromkeys(row.handled)
         self._unsaved: deque[EventId] = deque()
         self._cursor = None if row.cursor is None else EventId(row.cursor)
+        self._needed: tuple[str, ...] = ()
         self._ahead: deque[Page] = deque()
         if ahead is not None:
             self._take(ahead)
@@ -119,6 +120,19 @@ class Conversation:
         """
         return Events(self, follow=follow)
 
+    async def authorize(self, event: AuthorizationNeeded) -> bool:
+        """Whether the account covers what an `authorization` event asks for (8.11): then just go on reading.
+
+        A token is refreshed for it where that helps, and every read from now on carries it. Else have the User sign in,
+        `session.sign_in(*event.scope.split())`, and go on with `events()`; nothing is sent again.
+        """
+        return await self.need_of(event) is None
+
+    async def need_of(self, event: AuthorizationNeeded) -> SignInNeeded | None:
+        """As `authorize`: what the User has to be asked for, or None. Mind its `only_if_asked` (5.5)."""
+        self._needed = tuple(event.scope.split())
+        return await self._session.run(authorize(self._session.live, self.id, self._needed))
+
     async def hand_off(self) -> None:
         """Ask for a person at the Company (8.9); `status` is `queued` while one is looked for."""
         self._heard(*await self._session.run(hand_off(self._session.live, self.id)))
@@ -157,6 +171,8 @@ class Conversation:
 
     def delivered(self, event: Event) -> None:
         """Remember that the event was given out; it is handled when the next one is asked for."""
+        if isinstance(event, AuthorizationNeeded):
+            self._needed = tuple(event.scope.split())
         self._delivered[event.id] = None
         self._unsaved.append(event.id)
         if len(self._delivered) > DELIVERED_MOST:
@@ -176,10 +192,10 @@ class Conversation:
 
     def _read(self, wanted: Wanted) -> Flow[Page]:
         try:
-            return (yield from read(self._session.live, self.id, wanted))
+            return (yield from read(self._session.live, self.id, wanted, self._needed))
         except CursorExpired:
             # From the beginning of what is kept; known events are skipped (8.5).
-            return (yield from read(self._session.live, self.id, Wanted(wait=wanted.wait)))
+            return (yield from read(self._session.live, self.id, Wanted(wait=wanted.wait), self._needed))
 
     def _save(self) -> Flow[None]:
         fresh = list(self._unsaved)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from papaver.personal_agent.flows.discover import Outcome
-from papaver.personal_agent.live import LiveSession, Whose
+from papaver.personal_agent.live import DEFAULT_ACCOUNT, LiveSession, Whose
 from papaver.personal_agent.session import Session
 from papaver.personal_agent.setup import Setup
 from papaver.protocol.company import CompanyDocument
@@ -58,14 +58,24 @@ class DiscoveredCompany(Generic[S_co]):
     def checks(self) -> tuple[CheckResult, ...]:
         return self._found.checks
 
-    def session(self, user: str, *, agent_id: str | None = None, anonymous: bool = False) -> S_co:
+    def session(
+        self,
+        user: str,
+        *,
+        agent_id: str | None = None,
+        anonymous: bool = False,
+        account: str = DEFAULT_ACCOUNT,
+        only: Sequence[str] | None = None,
+    ) -> S_co:
         """A new Session for a local User. Nothing is sent yet.
 
         `user`       your name for the User; the Company gets a User ID that says nothing about it (5.1)
         `agent_id`   your name for one of the User's several agents, if there are several; sent as an Agent ID
-        `anonymous`  a new User ID, used in this Session alone, kept nowhere, and gone when it is closed
+        `anonymous`  a new User ID, used in this Session alone, kept nowhere, gone when it is closed; never signed in
+        `account`    your name for one of the User's several accounts here, such as `business`; a Session has one (5.4)
+        `only`       the scopes that the Session may use at most, of what the User approved (4.4)
         """
-        whose = Whose(user, agent_id, anonymous)
+        whose = Whose(user, agent_id, anonymous, account, None if only is None else tuple(only))
         return self._open_session(lambda setup: LiveSession(setup, self._found, whose, self._learn))
 
     def _learn(self, found: Discovered) -> None:

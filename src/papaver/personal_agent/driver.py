@@ -14,11 +14,12 @@ from papaver.personal_agent.flows.effects import (
     Keep,
     Load,
     LoadAll,
+    Post,
     Send,
     Sign,
     Wait,
 )
-from papaver.ports.personal_agent import Vault
+from papaver.ports.personal_agent import Poster, Vault
 from papaver.ports.system import Clock, Fetcher, Ids
 from papaver.values.errors import PapaverError
 from papaver.values.secret import Secret
@@ -34,12 +35,13 @@ Sender = Callable[[Send], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What a Personal Agent takes from the outside world."""
+    """What a Personal Agent takes from the outside world. Without a `poster` nobody can sign in."""
 
     vault: Vault
     fetcher: Fetcher
     clock: Clock
     ids: Ids
+    poster: Poster | None = None
 
 
 async def no_sender(effect: Send) -> Response:
@@ -72,6 +74,8 @@ async def perform(effect: Effect, ports: Ports, sender: Sender) -> object:
             return await sender(effect)
         case Fetch(request=request, policy=policy):
             return await ports.fetcher.fetch(request.url, policy, request.headers)
+        case Post():
+            return await _posted(effect, ports)
         case Wait(seconds=seconds):
             return await ports.clock.sleep(seconds)
         case Load(kind=kind, key=key):
@@ -89,6 +93,12 @@ async def perform(effect: Effect, ports: Ports, sender: Sender) -> object:
             assert_never(effect)
 
 
+async def _posted(effect: Post, ports: Ports) -> Response:
+    if ports.poster is None:
+        raise TypeError("these ports have no poster, so nothing can be sent to an OAuth endpoint")
+    return await ports.poster.post(effect.request, effect.seconds, effect.max_bytes)
+
+
 def _signed(effect: Sign, ports: Ports) -> Secret:
     jwt = effect.signer.sign(
         sid=effect.sid,
@@ -97,5 +107,6 @@ def _signed(effect: Sign, ports: Ports) -> Secret:
         now=ports.clock.now() + effect.offset,
         jti=ports.ids.token(),
         agent_id=effect.agent_id,
+        access_token=None if effect.access_token is None else effect.access_token.reveal(),
     )
     return Secret(jwt)

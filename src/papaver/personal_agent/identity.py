@@ -16,10 +16,11 @@ from papaver.oauth.client_metadata import (
 from papaver.oauth.errors import OAuthError
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import ClientId
+from papaver.values.rules import rule
 from papaver.values.strict_json import dumps
 from papaver.web.urls import resolve
 
-__all__ = ["Identity", "IdentityKeys"]
+__all__ = ["Identity", "IdentityKeys", "check_assertion_key"]
 
 
 class IdentityKeys(Protocol):
@@ -28,6 +29,11 @@ class IdentityKeys(Protocol):
     @property
     def current(self) -> PrivateKey:
         """The key that signs delegations."""
+        ...
+
+    @property
+    def keys(self) -> Sequence[PrivateKey]:
+        """Every key that may sign, the current one first."""
         ...
 
     @property
@@ -66,6 +72,15 @@ class Identity:
         """Where the key set is."""
         return self.jwks_uri or resolve(self.client_id, "jwks.json")
 
+    def signer_of(self, algorithms: Sequence[str] | None) -> PrivateKey:
+        """The key for client assertions: the first whose algorithm the token endpoint accepts; None for any (3.2).
+
+        Delegations are always signed by the current one. Raises ConfigurationError.
+        """
+        usable = [key for key in self.keys.keys if algorithms is None or key.alg in algorithms]
+        check_assertion_key(usable, algorithms or ())
+        return usable[0]
+
     def metadata(self) -> dict[str, object]:
         """The client metadata document. Raises ConfigurationError when no Company may accept it."""
         try:
@@ -89,3 +104,16 @@ class Identity:
     def documents(self) -> Mapping[str, bytes]:
         """URL → body, to be served as `application/json`. Raises ConfigurationError."""
         return {self.client_id: dumps(self.metadata()), self.published_jwks_uri: dumps(self.key_set())}
+
+
+@rule("assertion.algorithm-accepted")
+def check_assertion_key(usable: Sequence[PrivateKey], algorithms: Sequence[str]) -> None:
+    """3.2, RFC 8414 2: a client assertion is signed with an algorithm that the token endpoint lists.
+
+    Raises ConfigurationError.
+    """
+    if not usable:
+        raise ConfigurationError(
+            f"the Company takes client assertions signed with {', '.join(algorithms)}; no key here is of that kind",
+            rule="assertion.algorithm-accepted",
+        )

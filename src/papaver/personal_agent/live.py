@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from papaver.personal_agent.flows.effects import Flow
 from papaver.personal_agent.ids import agent_id, session_id, user_id
+from papaver.personal_agent.records import ServiceRow
+from papaver.personal_agent.services import Service
 from papaver.personal_agent.setup import Setup
 from papaver.protocol.destinations import Destinations, session_destinations
 from papaver.protocol.dialect import Dialect
@@ -15,7 +18,10 @@ from papaver.protocol.extensions import choose_extensions
 from papaver.protocol.terms import AgentId, CompanyId, SessionId, UserId
 from papaver.values.errors import PapaverError
 
-__all__ = ["LiveSession", "NotOffered", "OpenedSession", "Whose"]
+__all__ = ["DEFAULT_ACCOUNT", "LiveSession", "NotOffered", "OpenedSession", "Whose"]
+
+DEFAULT_ACCOUNT: Final = "default"
+"""Our name for the account of a User who has one at a Company."""
 
 
 class NotOffered(PapaverError):
@@ -27,11 +33,17 @@ class NotOffered(PapaverError):
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """The local names of whom a Session acts for. `anonymous` gives the User a new User ID that is never stored."""
+    """The local names of whom a Session acts for. `anonymous` gives the User a new User ID that is never stored.
+
+    `account`  which of the User's accounts at the Company (5.4)
+    `only`     the scopes that its access tokens have at most; None for all that the User approved (4.4)
+    """
 
     user: str
     agent: str | None = None
     anonymous: bool = False
+    account: str = DEFAULT_ACCOUNT
+    only: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +80,27 @@ class LiveSession:
 
     Nothing is sent, stored or drawn before `opened`. `offset` is what the Company's clock is ahead of ours, in
     seconds; `not_before` says for a request, in monotonic seconds, when it may be sent again (5.6).
+
+    `chain`     the sign-in whose tokens this `sid` has carried; one that may be another account's needs another (5.4)
+    `nonces`    origin → the DPoP nonce to use there (RFC 9449 8)
+    `services`  a service's URL → what its own metadata said (4.5)
     """
 
-    __slots__ = ("_ids", "_learn", "_opened", "ended", "found", "not_before", "offset", "setup", "whose")
+    __slots__ = (
+        "_described",
+        "_ids",
+        "_learn",
+        "_opened",
+        "chain",
+        "ended",
+        "found",
+        "nonces",
+        "not_before",
+        "offset",
+        "services",
+        "setup",
+        "whose",
+    )
 
     def __init__(
         self, setup: Setup, found: Discovered, whose: Whose, learn: Callable[[Discovered], None] = lambda _: None
@@ -82,6 +112,10 @@ class LiveSession:
         self.offset = 0.0
         self.not_before: dict[str, float] = {}
         self.ended = False
+        self.chain: str | None = None
+        self.nonces: dict[str, str] = {}
+        self.services: dict[str, ServiceRow] = {}
+        self._described: tuple[Service, ...] = ()
         self._learn = learn
         self._opened: OpenedSession | None = None
         self._ids: dict[CompanyId, tuple[UserId, AgentId | None]] = {}
@@ -95,6 +129,23 @@ class LiveSession:
     def user_ids(self) -> tuple[UserId, ...]:
         """The User IDs that this Session has used: one, unless the Company's identifier changed (3.2)."""
         return tuple(user for user, _ in self._ids.values())
+
+    @property
+    def described(self) -> tuple[Service, ...]:
+        """The services of OpenAPI descriptions that the Company's document lists (still)."""
+        listed = {api.url for api in self.found.document.apis}
+        return tuple(one for one in self._described if one.described_at in listed)
+
+    def describe(self, service: Service) -> None:
+        """What an OpenAPI description defines joins the Session's destinations (5.2)."""
+        self._described = (*(one for one in self._described if one.url != service.url), service)
+
+    def destinations(self, opened: OpenedSession | None = None) -> Destinations:
+        """What may receive the Session header, OpenAPI descriptions included; now, or of one `sid`."""
+        opened = opened or self._opened
+        named = session_destinations(self.found.document) if opened is None else opened.destinations
+        added = [destination for one in self.described for destination in one.destinations]
+        return Destinations((*named.listed, *added)) if added else named
 
     def opened(self) -> Flow[OpenedSession]:
         """The Session in use, opened with a fresh `sid` when there is none."""
@@ -121,6 +172,7 @@ class LiveSession:
         """
         if self._opened is opened:
             self._opened = None
+            self.chain = None
             if found is not None:
                 self.found = found
                 self._learn(found)

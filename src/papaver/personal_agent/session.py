@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self, TypeVar
 
+from papaver.personal_agent.accounts import is_in, within
 from papaver.personal_agent.content import compose
 from papaver.personal_agent.conversation import Conversation
 from papaver.personal_agent.driver import Ports, Sender, drive
+from papaver.personal_agent.flows.access import account_of
 from papaver.personal_agent.flows.converse import Delivered, deliver, deliver_pending, write
 from papaver.personal_agent.flows.effects import Flow, load
+from papaver.personal_agent.flows.sign_in import BegunDirect, begin, complete, poll
+from papaver.personal_agent.flows.sign_out import sign_out
 from papaver.personal_agent.ids import message_id
 from papaver.personal_agent.live import LiveSession
 from papaver.personal_agent.records import CONVERSATION, ConversationRow, read_row, row_key
+from papaver.personal_agent.services import Service
+from papaver.personal_agent.sign_in import DeviceSignIn, DirectSignIn, SignedIn
+from papaver.personal_agent.sign_in_checks import state_of
 from papaver.protocol.conversation.content import check_id
 from papaver.protocol.conversation.model import Message, Responder, Status
+from papaver.protocol.destinations import Destination
 from papaver.protocol.dialect import Wanted
 from papaver.protocol.terms import AgentId, ConversationId, SessionId, UserId
 from papaver.values.errors import PapaverError
@@ -120,6 +128,77 @@ class Session:
         self._unsent = False
         return tuple(Conversation(self, one.row, one.page) for one in delivered)
 
+    # ── the account ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def account(self) -> str:
+        """Our name for the account that the Session is bound to (5.4)."""
+        return self.live.whose.account
+
+    async def scopes(self) -> tuple[str, ...]:
+        """What the User approved for the account, as far as this Session may use it; empty when signed out."""
+        return await self.run(self._scopes())
+
+    async def sign_in(
+        self, *scopes: str, redirect_uri: str | None = None, device: bool | None = None
+    ) -> DirectSignIn | DeviceSignIn:
+        """Begin a sign-in; the User ends it, themselves, at the Company (5.4). What is held stays until it succeeds.
+
+        `scopes`        what the task needs, at least one; what is held already is asked for as well (4.7)
+        `redirect_uri`  where the browser comes back to, one of the identity's `redirect_uris`; a loopback one with the
+                        port that listens (4.2)
+        `device`        True for Device Sign-In, False for Direct; None for Direct where the Company offers it, and
+                        Device where nothing else is there. Device Sign-In is easier to abuse (RFC 10027): take it for
+                        Users whose browser cannot come back.
+
+        Raises SignInUnavailable when the Company offers no such sign-in, ConfigurationError in an anonymous Session and
+        without a redirect URI, Misbehaved for a link that is not the Company's, ProtocolError, FetchFailed.
+        """
+        begun = await self.run(begin(self.live, scopes, redirect_uri, device))
+        document = begun.began.found.document
+        name, domain = document.organization.name, document.organization.domain
+        setup = self.live.setup
+        if isinstance(begun, BegunDirect):
+            state = state_of(begun.url)
+
+            async def finish(callback_url: str) -> SignedIn:
+                return await self.run(complete(setup, callback_url, state=state))
+
+            return DirectSignIn(
+                begun.url, begun.redirect_uri, begun.began.scopes, name, domain, begun.expires_at, finish
+            )
+
+        async def wait() -> SignedIn:
+            return await self.run(poll(setup, begun, self.live.nonces))
+
+        shown = begun.authorization
+        return DeviceSignIn(
+            shown.user_code,
+            shown.verification_uri,
+            shown.verification_uri_complete,
+            name,
+            domain,
+            begun.expires_at,
+            begun.began.scopes,
+            wait,
+        )
+
+    async def sign_out(self) -> bool:
+        """Sign out of the account: no token of it is sent any more, and the Session goes on signed out (5.5).
+
+        True when the Company has revoked every refresh token that was held. False when it could not be told: it is told
+        at the next sign-in or `sign_out`.
+        """
+        return await self.run(sign_out(self.live))
+
+    def describe(self, service: str, destinations: Iterable[Destination], described_at: str) -> None:
+        """What an OpenAPI description defines becomes part of the Session (5.2, section 7).
+
+        `service`       a URL of its `servers`        `destinations`  its requests
+        `described_at`  the description's URL, as the Company's document lists it
+        """
+        self.live.describe(Service(service, tuple(destinations), described_at))
+
     async def aclose(self) -> None:
         """Stop using the Session. An anonymous one leaves nothing behind (5.1)."""
         self.live.ended = True
@@ -138,6 +217,11 @@ class Session:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.live.found.domain!r})"
+
+    def _scopes(self) -> Flow[tuple[str, ...]]:
+        opened = yield from self.live.opened()
+        row = yield from account_of(self.live, opened)
+        return within(row, self.live.whose.only) if row is not None and is_in(row) else ()
 
     # ── what Conversation uses ────────────────────────────────────────────────────────────────────────────────────
 

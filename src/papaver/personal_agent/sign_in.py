@@ -34,7 +34,7 @@ class KnownAccount:
 
     `company`       the Company's identifier         `domain`   where the User signed in
     `state`         `signed_in`; `signed_out` by the User here; `ended` by the Company or the User there (5.5);
-                    `refused`: the Company lets this Personal Agent sign nobody in (4.1)
+                    `declined` when first asked; `refused`: the Company lets this Personal Agent sign nobody in (4.1)
     `signed_in_at`  Unix seconds                     `expires_at`  of the default access token that is held, or None
     `unrevoked`     refresh tokens that the Company still has to be told to revoke (4.6)
     """

@@ -11,7 +11,7 @@ from papaver.adapters.httpx2.body import BodyReader, BoundedBody
 from papaver.adapters.httpx2.session_transport import SIGNED, SignedHop
 from papaver.personal_agent.driver import Ports, no_sender, perform
 from papaver.personal_agent.flows.effects import Send
-from papaver.personal_agent.flows.request import signed
+from papaver.personal_agent.flows.request import Exchange, signed
 from papaver.personal_agent.live import LiveSession
 from papaver.values.errors import PapaverError
 from papaver.web.messages import Headers, Request, Response
@@ -25,7 +25,8 @@ ERROR_BYTES: Final = 1024 * 1024
 class SessionAuth(httpx2.Auth):
     """Signs every request of a client afresh, those that are sent again included, and mends what can be mended.
 
-    An answer that no recovery fits is the caller's, whatever its status. Raises NotADestination before anything is
+    An answer that no recovery fits is the caller's, whatever its status; but SignInNeeded is raised where the User's
+    account is needed and the User may be asked. Raises NotADestination before anything is
     sent to a URL that the Company's document does not name, RateLimited, DiscoveryFailed, ConfigurationError, and
     FetchFailed for an error whose body is longer than ERROR_BYTES.
     """
@@ -60,8 +61,10 @@ class SessionAuth(httpx2.Auth):
                         effect = flow.throw(error)
                     else:
                         effect = flow.send(result)
-        except StopIteration:
-            return
+        except StopIteration as end:
+            exchange: Exchange = end.value
+            if exchange.needs is not None and not exchange.needs.only_if_asked:
+                raise exchange.needs from None
         finally:
             flow.close()
 

@@ -12,6 +12,7 @@ from papaver.adapters.httpx2.auth import SessionAuth, read_response
 from papaver.adapters.httpx2.failures import failure_of
 from papaver.adapters.httpx2.fetcher import GuardedFetcher
 from papaver.adapters.httpx2.network import Network, NetworkSettings
+from papaver.adapters.httpx2.poster import GuardedPoster
 from papaver.adapters.httpx2.session_transport import SIGNED, SessionTransport, SignedHop
 from papaver.adapters.httpx2.transport import ACCEPT_ENCODING, USER_AGENT, GuardedTransport, MayReceive
 from papaver.adapters.system import SystemClock, SystemIds
@@ -22,11 +23,10 @@ from papaver.personal_agent.identity import Identity, IdentityKeys
 from papaver.personal_agent.live import LiveSession
 from papaver.personal_agent.session import Session
 from papaver.personal_agent.settings import AgentLimits
-from papaver.ports.personal_agent import Vault
+from papaver.ports.personal_agent import Poster, Vault
 from papaver.ports.system import Clock, Fetcher, FetchPolicy, Ids
-from papaver.protocol.destinations import session_destinations
 from papaver.protocol.terms import ClientId
-from papaver.web.messages import Headers, Response
+from papaver.web.messages import Headers, Request, Response
 
 __all__ = ["HttpSession", "PersonalAgent", "Trace"]
 
@@ -58,7 +58,7 @@ class HttpSession(Session):
 
         held = live.setup.limits.wait + 15.0
         self.http = httpx2.AsyncClient(
-            transport=SessionTransport(open_inner, lambda: session_destinations(live.found.document)),
+            transport=SessionTransport(open_inner, live.destinations),
             auth=SessionAuth(live, ports),
             timeout=httpx2.Timeout(connect=5.0, read=held, write=10.0, pool=10.0),
             follow_redirects=False,
@@ -125,9 +125,11 @@ class PersonalAgent(CorePersonalAgent[HttpSession]):
         self._network = used
         port = fetcher or self._fetcher
         assert port is not None
+        self._poster = GuardedPoster(used, transport)
+        poster = _TracedPoster(self._poster, trace)
         super().__init__(
             Identity(ClientId(client_id), keys, jwks_uri, name, logo_uri, tuple(redirect_uris)),
-            Ports(vault, _Traced(port, trace), clock or SystemClock(), ids or SystemIds()),
+            Ports(vault, _Traced(port, trace), clock or SystemClock(), ids or SystemIds(), poster),
             self._open,
             limits=limits,
             extensions=extensions,
@@ -140,6 +142,8 @@ class PersonalAgent(CorePersonalAgent[HttpSession]):
             await session.aclose()
         if self._fetcher is not None:
             await self._fetcher.aclose()
+        if self._transport is None:
+            await self._poster.aclose()
         await super().__aexit__(kind, error, trace)
 
     def _open(self, live: LiveSession, ports: Ports) -> HttpSession:
@@ -166,4 +170,18 @@ class _Traced:
         response = await self._fetcher.fetch(url, policy, headers)
         if self._trace is not None:
             self._trace("GET", response.url or url, response.status)
+        return response
+
+
+class _TracedPoster:
+    """A Poster that tells of each answer."""
+
+    def __init__(self, poster: Poster, trace: Trace | None) -> None:
+        self._poster = poster
+        self._trace = trace
+
+    async def post(self, request: Request, seconds: float, max_bytes: int) -> Response:
+        response = await self._poster.post(request, seconds, max_bytes)
+        if self._trace is not None:
+            self._trace(request.method, request.url, response.status)
         return response

@@ -1,6 +1,6 @@
-"""Under every hop of a Session's client: the Session header joins the request here, for the one hop it was signed for.
+"""Under every hop of a Session's client: Session header and access token join the request here, for this one hop.
 
-No request that an application, a log or an error can see holds the header: it is added to a copy, below the client.
+No request that an application, a log or an error can see holds them: they are added to a copy, below the client.
 A redirect is another hop, so it never carries it (section 3, 5.2).
 """
 
@@ -97,9 +97,13 @@ class SessionTransport(httpx2.AsyncBaseTransport):
 
 
 def _with_fields(request: httpx2.Request, fields: SessionFields) -> httpx2.Request:
-    """A copy that carries the Session header, for below only."""
+    """A copy that carries the Session header and, signed in, token and proof; for below only."""
     headers = httpx2.Headers(request.headers)
     headers.update([*fields.declared, (fields.header, fields.jwt.reveal())])
+    if fields.authorization is not None:
+        headers["authorization"] = fields.authorization.reveal()
+    if fields.proof is not None:
+        headers["dpop"] = fields.proof.reveal()
     extensions = {name: value for name, value in request.extensions.items() if name != SIGNED}
     stream = request.stream
     return httpx2.Request(request.method, request.url, headers=headers, stream=stream, extensions=extensions)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
+from papaver.oauth.scopes import covers
+from papaver.personal_agent.accounts import is_in, may_sign_in, need_of
 from papaver.personal_agent.content import check_extensions_shared
+from papaver.personal_agent.flows.access import access_for, account_of
 from papaver.personal_agent.flows.effects import Flow, keep, wait
 from papaver.personal_agent.flows.moved import found_elsewhere
 from papaver.personal_agent.flows.recoveries import retry_after
 from papaver.personal_agent.flows.request import Build, Exchange, signed
-from papaver.personal_agent.live import LiveSession
+from papaver.personal_agent.live import LiveSession, OpenedSession
 from papaver.personal_agent.outbox import clear, is_waiting, message_of, pending, put
 from papaver.personal_agent.records import CONVERSATION, ConversationRow, OutboxRow, read_row, row_key, write_row
 from papaver.ports.system import FetchFailed, FetchFault
+from papaver.protocol.company import Access
 from papaver.protocol.conversation.model import Message, Responder, Status
 from papaver.protocol.dialect import Accepted, Page, Wanted
 from papaver.protocol.errors import (
@@ -42,6 +47,7 @@ from papaver.web.urls import host_of
 
 __all__ = [
     "Delivered",
+    "authorize",
     "check_same_conversation",
     "close",
     "deliver",
@@ -84,9 +90,11 @@ class Delivered(NamedTuple):
 
 
 def write(live: LiveSession, message: Message, target: ConversationId | None = None) -> Flow[OutboxRow]:
-    """Put a message into the outbox, durably. Nothing is sent. Raises InvalidRequest, NotOffered."""
+    """Put a message into the outbox, durably. Nothing is sent. Raises InvalidRequest, NotOffered, SignInNeeded."""
     opened = yield from live.opened()
     _ = opened.endpoint
+    if target is None:
+        yield from _arranged(live, opened)
     check_extensions_shared(message, opened.extensions)
     return (yield from put(live, opened, message, target))
 
@@ -113,7 +121,7 @@ def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING, *, late
         if not later:
             yield from clear(row)
         raise
-    opened, response = exchange
+    opened, response, _ = exchange
     if response.status >= 300:
         error = refusal(live, exchange)
         if _settles(error, response, unsure=unsure or later):
@@ -146,16 +154,29 @@ def deliver_pending(live: LiveSession, busy: frozenset[str] = frozenset()) -> Fl
     return tuple(delivered)
 
 
-def read(live: LiveSession, conversation: ConversationId, wanted: Wanted) -> Flow[Page]:
-    """A page of events. Raises CursorExpired, Refused, RateLimited, SignInNeeded, FetchFailed (8.5, 8.13)."""
+def read(live: LiveSession, conversation: ConversationId, wanted: Wanted, needed: Sequence[str] = ()) -> Flow[Page]:
+    """A page of events, read with a token that covers `needed` where the account has one (8.11).
+
+    Raises CursorExpired, Refused, RateLimited, SignInNeeded, FetchFailed (8.5, 8.13).
+    """
     exchange, _ = yield from _patiently(
-        live, lambda opened: opened.dialect.conversations.write_read(opened.endpoint, conversation, wanted)
+        live, lambda opened: opened.dialect.conversations.write_read(opened.endpoint, conversation, wanted), needed
     )
     if exchange.response.status >= 300:
         raise refusal(live, exchange)
     page = exchange.opened.dialect.conversations.read_page(exchange.response)
     check_same_conversation(page.conversation_id, conversation)
     return page
+
+
+def authorize(live: LiveSession, conversation: ConversationId, needed: Sequence[str]) -> Flow[SignInNeeded | None]:
+    """Have a token for what an `authorization` event names (8.11) → None; else what the User has to be asked for."""
+    opened = yield from live.opened()
+    request = opened.dialect.conversations.write_read(opened.endpoint, conversation, NOTHING)
+    access = yield from access_for(live, opened, request, needed)
+    if access is not None and covers(access.scopes, needed):
+        return None
+    return need_of((yield from account_of(live, opened)), needed)
 
 
 def hand_off(live: LiveSession, conversation: ConversationId) -> Flow[tuple[Status, Responder]]:
@@ -176,7 +197,9 @@ def close(live: LiveSession, conversation: ConversationId) -> Flow[tuple[Status,
 
 def refusal(live: LiveSession, exchange: Exchange) -> PapaverError:
     """What to raise for an answer that says no."""
-    opened, response = exchange
+    opened, response, needs = exchange
+    if needs is not None:
+        return needs
     received = opened.dialect.errors.read(response)
     code = "" if received is None else received.code
     if received is not None and (response.status == 401 or code == InsufficientScope.code):
@@ -206,7 +229,20 @@ def _state(live: LiveSession, build: Build) -> Flow[tuple[Status, Responder]]:
     return exchange.opened.dialect.conversations.read_state(exchange.response)
 
 
-def _patiently(live: LiveSession, build: Build) -> Flow[tuple[Exchange, bool]]:
+def _arranged(live: LiveSession, opened: OpenedSession) -> Flow[None]:
+    """A Company that says that its endpoint needs an account gets no first request without one (3.2).
+
+    It is a hint: where nobody can sign in, the Company's answer decides. Raises SignInNeeded.
+    """
+    entry = opened.found.document.conversations()
+    if entry is None or entry.access is not Access.SIGNED_IN or not may_sign_in(live, opened.found):
+        return
+    row = yield from account_of(live, opened)
+    if not is_in(row):
+        raise need_of(row, ())
+
+
+def _patiently(live: LiveSession, build: Build, needed: Sequence[str] = ()) -> Flow[tuple[Exchange, bool]]:
     """Send again what did not arrive, a little later each time, and once to where the endpoint is found instead.
 
     Every request of a conversation may be repeated. With the last answer comes whether an earlier try may have arrived
@@ -218,7 +254,7 @@ def _patiently(live: LiveSession, build: Build) -> Flow[tuple[Exchange, bool]]:
     moved = False
     while True:
         try:
-            exchange = yield from signed(live, build)
+            exchange = yield from signed(live, build, needed)
         except FetchFailed as error:
             if error.fault is not FetchFault.UNREACHABLE or attempt == limits.attempts:
                 if moved or not (yield from found_elsewhere(live)):
@@ -266,7 +302,7 @@ def _settles(error: PapaverError, response: Response, *, unsure: bool) -> bool:
 
 def _is_passing(exchange: Exchange) -> bool:
     """A gateway speaks for a server that is away: an error of the protocol would have its own code."""
-    opened, response = exchange
+    opened, response, _ = exchange
     return response.status in PASSING and opened.dialect.errors.read(response) is None
 
 

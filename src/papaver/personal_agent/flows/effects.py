@@ -25,6 +25,7 @@ __all__ = [
     "Keep",
     "Load",
     "LoadAll",
+    "Post",
     "Send",
     "SessionFields",
     "Sign",
@@ -34,6 +35,7 @@ __all__ = [
     "keep",
     "load",
     "load_all",
+    "post",
     "send",
     "sign",
     "wait",
@@ -57,11 +59,16 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class SessionFields:
-    """The header fields of one signed request (3.4, 5.2). They show everything but the JWT."""
+    """The header fields of one signed request (3.4, 4.5, 5.2). They show everything but the secrets.
+
+    `authorization` is the whole field, `Bearer …` or `DPoP …`, and `proof` the DPoP proof; None where there is none.
+    """
 
     header: str
     jwt: Secret
     declared: tuple[tuple[str, str], ...]
+    authorization: Secret | None = None
+    proof: Secret | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,18 @@ class Fetch:
 
     request: Request
     policy: FetchPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A request to an OAuth endpoint → its Response, of any status. A redirect is an answer, and never followed.
+
+    Its body holds secrets. Raises FetchFailed in the flow.
+    """
+
+    request: Request
+    seconds: float
+    max_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +132,10 @@ class Exclusive:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A Session JWT for one request → Secret. `offset` is what the Company's clock is ahead of ours, in seconds."""
+    """A Session JWT for one request → Secret. `offset` is what the Company's clock is ahead of ours, in seconds.
+
+    `access_token` is the one that the request carries, for `ath`.
+    """
 
     signer: SessionSigner
     sid: SessionId
@@ -121,9 +143,10 @@ class Sign:
     url: str
     agent_id: AgentId | None
     offset: float
+    access_token: Secret | None = None
 
 
-Effect: TypeAlias = Send | Fetch | Wait | Load | LoadAll | Keep | Exclusive | Sign
+Effect: TypeAlias = Send | Fetch | Post | Wait | Load | LoadAll | Keep | Exclusive | Sign
 Flow: TypeAlias = Generator[Effect, object, T]
 
 
@@ -133,6 +156,10 @@ def send(request: Request, fields: SessionFields, destinations: Destinations) ->
 
 def fetch(request: Request, policy: FetchPolicy) -> Flow[Response]:
     return cast("Response", (yield Fetch(request, policy)))
+
+
+def post(request: Request, seconds: float, max_bytes: int) -> Flow[Response]:
+    return cast("Response", (yield Post(request, seconds, max_bytes)))
 
 
 def wait(seconds: float) -> Flow[None]:

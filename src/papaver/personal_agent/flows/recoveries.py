@@ -6,13 +6,16 @@ A recovery is a flow → whether the request may be sent again. Whatever is not 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
+from papaver.personal_agent.flows.account_recoveries import ACCOUNT_RECOVERIES
+from papaver.personal_agent.flows.attempts import Attempt, Recovery
 from papaver.personal_agent.flows.discover import discover
 from papaver.personal_agent.flows.effects import Flow, wait
-from papaver.personal_agent.live import LiveSession, OpenedSession
+from papaver.personal_agent.live import LiveSession
+from papaver.protocol.dialect import Received
 from papaver.protocol.errors import (
     InvalidSession,
     RateLimited,
@@ -24,22 +27,11 @@ from papaver.web.fields import FieldError, read_http_date, read_retry_after
 from papaver.web.messages import Request, Response
 from papaver.web.urls import host_of, htu
 
-__all__ = ["RECOVERIES", "Attempt", "Recovery", "paced", "recovery_of", "retry_after"]
+__all__ = ["RECOVERIES", "paced", "recovery_of", "retry_after"]
 
 
 logger = logging.getLogger("papaver.personal_agent")
 
-
-class Attempt(NamedTuple):
-    """One try: the Session and the clock's correction that it was signed with, the request and its answer."""
-
-    opened: OpenedSession
-    offset: float
-    request: Request
-    response: Response
-
-
-Recovery = Callable[[LiveSession, Attempt], Flow[bool]]
 
 NO_RETRY_AFTER: Final = 1
 """Seconds to wait when a Company forgets to say how long (5.6)."""
@@ -95,13 +87,13 @@ RECOVERIES: Final[Mapping[tuple[int, str], Recovery]] = MappingProxyType(
         (400, InvalidSession.code): correct_clock,
         (429, RateLimited.code): wait_as_told,
         (503, TemporarilyUnavailable.code): wait_as_told,
+        **ACCOUNT_RECOVERIES,
     }
 )
 
 
-def recovery_of(opened: OpenedSession, response: Response) -> Recovery | None:
-    """The recovery for an answer. A success has none, whatever challenge comes with it (8.11)."""
-    received = None if response.status < 400 else opened.dialect.errors.read(response)
+def recovery_of(response: Response, received: Received | None) -> Recovery | None:
+    """The recovery for an answer, whose error was `received`. A success has none, whatever challenge it has (8.11)."""
     return None if received is None else RECOVERIES.get((response.status, received.code))
 
 

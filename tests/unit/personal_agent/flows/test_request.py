@@ -355,7 +355,7 @@ def test_what_is_not_in_the_table_is_the_callers() -> None:
     """Other statuses and codes come back as they are."""
     for refusal in (error("conversation_closed", 409), error("session_ended", 409), answer(500), answer(302)):
         assert codes(World(), refusal, OK) == (refusal.status, 1)
-    assert len(RECOVERIES) == 5
+    assert len(RECOVERIES) == 9
 
 
 @pytest.mark.requirement("8.11-08")
