@@ -40,12 +40,10 @@ class Form(Mapping[str, tuple[str, ...]]):
 
         Raises `InvalidOAuthRequest` when it is given twice.
         """
-        values = self._values.get(name)
-        if values is None:
-            return None
+        values = self._values.get(name, ())
         if len(values) > 1:
             check_parameter_once(name, values)
-        return values[0] or None
+        return "".join(values[:1]) or None
 
     def all(self, name: str) -> tuple[str, ...]:
         """Every value that is not empty, for what may be repeated: `resource` (RFC 8707 2)."""

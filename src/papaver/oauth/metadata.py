@@ -6,8 +6,8 @@ and only where the protocol says so (3.1, 3.2; readings 53).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -16,15 +16,20 @@ from papaver.values.rules import rule
 from papaver.web.urls import UrlError, check_https, read_url
 
 __all__ = [
+    "IssuerMetadata",
+    "MissingMember",
     "ResourceMetadata",
     "ServerMetadata",
     "check_issuer_identifier",
+    "check_issuer_urls",
     "check_resource",
     "check_resource_urls",
     "check_server_issuer",
     "check_server_lists_resource",
     "check_server_urls",
     "fold_host",
+    "missing_members",
+    "read_issuer_metadata",
     "read_resource_metadata",
     "read_server_metadata",
     "write_resource_metadata",
@@ -60,6 +65,32 @@ class ServerMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
     dpop_signing_alg_values_supported: tuple[str, ...] | None = None
 
 
+class IssuerMetadata(ServerMetadata, frozen=True, omit_defaults=True):
+    """The whole of what an issuer says of itself: what Personal Agents use, and what OAuth clients know beside it.
+
+    Personal Agents read `ServerMetadata`, so that nothing the protocol does not use can fail them (3.2).
+    """
+
+    response_types_supported: tuple[str, ...] | None = None
+    response_modes_supported: tuple[str, ...] | None = None
+    token_endpoint_auth_methods_supported: tuple[str, ...] | None = None
+    revocation_endpoint_auth_methods_supported: tuple[str, ...] | None = None
+    revocation_endpoint_auth_signing_alg_values_supported: tuple[str, ...] | None = None
+    code_challenge_methods_supported: tuple[str, ...] | None = None
+    authorization_response_iss_parameter_supported: bool | None = None
+    client_id_metadata_document_supported: bool | None = None
+    jwks_uri: str | None = None
+    introspection_endpoint: str | None = None
+    service_documentation: str | None = None
+
+
+class MissingMember(NamedTuple):
+    """A member, or a value of a list, that an issuer's metadata lacks; `clause` is the one that asks for it."""
+
+    member: str
+    clause: str
+
+
 def read_resource_metadata(document: object) -> ResourceMetadata:
     """A decoded document; members that the protocol does not use are ignored.
 
@@ -79,6 +110,34 @@ def read_server_metadata(document: object) -> ServerMetadata:
     metadata = _convert(document, ServerMetadata, "oauth.server-metadata-shape")
     check_server_urls(metadata)
     return metadata
+
+
+def read_issuer_metadata(document: object) -> IssuerMetadata:
+    """A Company's own issuer, all of it: as `read_server_metadata`, and `jwks_uri`, `introspection_endpoint` are https.
+
+    Raises `InvalidMetadata`.
+    """
+    metadata = _convert(document, IssuerMetadata, "oauth.server-metadata-shape")
+    check_server_urls(metadata)
+    check_issuer_urls(metadata)
+    return metadata
+
+
+def missing_members(document: object) -> tuple[MissingMember, ...]:
+    """What a decoded metadata document lacks to be a Company's issuer (3.2), in the order of that list. Never raises.
+
+    Empty and of another type counts as missing, because no Personal Agent can use it.
+    """
+    members: Mapping[str, object] = cast("dict[str, object]", document) if isinstance(document, dict) else {}
+    listed = members.get("grant_types_supported")
+    grants = cast("list[object]", listed) if isinstance(listed, list) else []
+    missing = [MissingMember(name, clause) for name, kind, clause in _REQUIRED if not _there(members.get(name), kind)]
+    if grants and "refresh_token" not in grants:
+        missing.append(MissingMember("grant_types_supported: refresh_token", "3.2, 4.4"))
+    for grant, name, clause in _REQUIRED_BY_GRANT:
+        if grant in grants and not _there(members.get(name), str):
+            missing.append(MissingMember(name, clause))
+    return tuple(missing)
 
 
 def write_resource_metadata(metadata: ResourceMetadata) -> dict[str, object]:
@@ -116,6 +175,15 @@ def check_server_urls(metadata: ServerMetadata) -> None:
         endpoint: str | None = getattr(metadata, f"{name}_endpoint")
         if endpoint is not None:
             _https(f"{name}_endpoint", endpoint, "oauth.server-metadata-https")
+
+
+@rule("oauth.issuer-metadata-https")
+def check_issuer_urls(metadata: IssuerMetadata) -> None:
+    """Section 3: where the Company's own token checks go is https too."""
+    for name in ("jwks_uri", "introspection_endpoint"):
+        url: str | None = getattr(metadata, name)
+        if url is not None:
+            _https(name, url, "oauth.issuer-metadata-https")
 
 
 @rule("oauth.issuer-identifier")
@@ -164,6 +232,23 @@ def check_server_lists_resource(metadata: ServerMetadata, resource: str) -> None
             expected=resource,
             found=_listing(metadata.protected_resources),
         )
+
+
+_REQUIRED: Final[tuple[tuple[str, type, str], ...]] = (
+    ("issuer", str, "3.2, RFC 8414 2"),
+    ("protected_resources", list, "3.2, RFC 9728 4"),
+    ("token_endpoint", str, "3.2, 4.4"),
+    ("revocation_endpoint", str, "3.2, 4.6"),
+    ("grant_types_supported", list, "3.2, 4.4"),
+)
+_REQUIRED_BY_GRANT: Final = (
+    ("authorization_code", "authorization_endpoint", "3.2, 4.2"),
+    ("urn:ietf:params:oauth:grant-type:device_code", "device_authorization_endpoint", "3.2, 4.3"),
+)
+
+
+def _there(value: object, kind: type) -> bool:
+    return isinstance(value, kind) and bool(value)
 
 
 def _listing(values: Iterable[str]) -> str:

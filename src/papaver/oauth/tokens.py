@@ -1,4 +1,4 @@
-"""The token and revocation endpoints (4.4, 4.6, 4.7; RFC 6749, RFC 7009, RFC 8628): requests and answers, both sides."""
+"""The token and revocation endpoints (4.4, 4.6, 4.7; RFC 6749, 7009, 8628): requests and answers, both sides."""
 
 from __future__ import annotations
 
