@@ -86,7 +86,7 @@ class Need:
 class Operation:
     """One method of one path.
 
-    `path`        as requests have it, with `{name}` places       `servers`  base URLs, https, without a trailing slash
+    `path`        as requests have it, with `{name}` places      `servers`  https URLs that it is below
     `body_types`  content types of the body, in the description's order; empty for none
     `needs`       ways to be allowed, any of which will do; empty when nothing is asked for
     """

@@ -26,15 +26,21 @@ class BadCall(PapaverError):
     description = "the operation cannot be called so"
 
 
-def described_destinations(api: OpenApi) -> tuple[Destination, ...]:
-    """The requests that a description describes (5.2): each path below each of its servers, by its methods."""
+def described_destinations(api: OpenApi) -> Mapping[str, tuple[Destination, ...]]:
+    """The requests that a description describes (5.2): server → each path below it, by its methods."""
     methods: dict[tuple[str, str], set[str]] = {}
     for operation in api.operations:
         for server in operation.servers:
             key = server, operation.path
             if key in methods or len(methods) < MOST_DESTINATIONS:
                 methods.setdefault(key, set()).add(operation.method)
-    return tuple(Destination(server, path, frozenset(allowed)) for (server, path), allowed in methods.items())
+    destinations: dict[str, tuple[Destination, ...]] = {}
+    for server in dict.fromkeys(server for server, _ in methods):
+        below = server.removesuffix("/")
+        destinations[server] = tuple(
+            Destination(below, path, frozenset(allowed)) for (at, path), allowed in methods.items() if at == server
+        )
+    return destinations
 
 
 def needed(operation: Operation, held: Collection[str] = ()) -> Need:
@@ -72,7 +78,7 @@ def operation_request(operation: Operation, parameters: Mapping[str, object], bo
             headers.append((parameter.name, _header(parameter, texts)))
     if any(segment in (".", "..") for segment in path.split("/")):
         raise BadCall("a path parameter makes a dot segment, which would be another path", rule="openapi.dot-segment")
-    url = operation.servers[0] + path + ("?" + "&".join(query) if query else "")
+    url = operation.servers[0].removesuffix("/") + path + ("?" + "&".join(query) if query else "")
     content = b""
     if body is not None:
         headers.append(("content-type", _json_type(operation)))

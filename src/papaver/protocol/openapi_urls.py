@@ -30,7 +30,7 @@ Found = Callable[[str, str], None]
 
 
 def read_servers(listed: object, url: str, found: Found) -> tuple[str, ...] | None:
-    """The base URLs of a `servers` member, without a trailing slash: absolute, https, as they are below.
+    """The URLs of a `servers` member: absolute and https, each as it is written but for the slash of an empty path.
 
     Relative ones are resolved against `url`, where the description was found. Variables stand for their defaults.
     None when there is no such member, or it is empty: then the list above applies.
@@ -98,7 +98,7 @@ def _base(server: Members, url: str) -> tuple[str, str]:
         return "", "its url is not https"
     if parts.query is not None or parts.fragment is not None:
         return "", "its url has a query or a fragment"
-    return base.removesuffix("/"), ""
+    return base.removesuffix("/") if parts.path == "/" else base, ""
 
 
 def _filled(template: str, variables: Members) -> str | None:

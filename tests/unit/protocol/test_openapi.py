@@ -31,7 +31,7 @@ def test_operations_have_their_urls_and_what_they_take() -> None:
     assert (read.url, read.title, read.findings) == (URL, "Orders", ())
     listing, ordering, line, drop = read.operations
     assert (listing.method, listing.path, listing.summary) == ("GET", "/orders", "Your orders")
-    assert listing.servers == (ROOT, "https://eu.api.example/shop")
+    assert listing.servers == (ROOT, "https://eu.api.example/shop/")
     assert listing.parameters == (
         Parameter("state", "query", required=True),
         Parameter("tag", "query", exploded=False),

@@ -20,7 +20,7 @@ from tests.unit.protocol.describing import SHOP, URL, octets
 
 API = read_openapi(octets(SHOP), URL)
 LISTING, ORDERING, LINE, _ = API.operations
-DESCRIBED = Destinations((), described_destinations(API))
+DESCRIBED = Destinations((), sum(described_destinations(API).values(), ()))
 AT = "https://api.example.com"
 
 
@@ -54,8 +54,17 @@ def test_the_number_of_destinations_is_bounded() -> None:
     many = [Operation("GET", f"/{number}", servers) for number in range(600)]
     api = replace(API, operations=(*many, Operation("PUT", "/0", servers)))
     kept = described_destinations(api)
-    assert len(kept) == 5000
-    assert kept[0].methods == frozenset({"GET", "PUT"})
+    assert tuple(kept) == servers
+    assert sum(map(len, kept.values())) == 5000
+    assert kept[servers[0]][0].methods == frozenset({"GET", "PUT"})
+
+
+def test_a_slash_at_the_end_of_a_server_is_not_one_more() -> None:
+    """The server keeps its name, for its own metadata (4.5); its requests have one slash."""
+    api = replace(API, operations=(Operation("GET", "/a", ("https://x.example/shop/",)),))
+    assert operation_request(api.operations[0], {}).url == "https://x.example/shop/a"
+    (one,) = described_destinations(api)["https://x.example/shop/"]
+    assert one.accepts("https://x.example/shop/a", "GET")
 
 
 @pytest.mark.parametrize(

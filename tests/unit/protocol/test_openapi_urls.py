@@ -21,9 +21,10 @@ def servers(*listed: Any) -> tuple[tuple[str, ...] | None, list[tuple[str, str]]
     ("server", "base"),
     [
         ({"url": "/"}, "https://api.example.com"),
-        ({"url": "."}, "https://api.example.com/v1"),
+        ({"url": "."}, "https://api.example.com/v1/"),
         ({"url": "v2"}, "https://api.example.com/v1/v2"),
-        ({"url": "../x/"}, "https://api.example.com/x"),
+        ({"url": "../x/"}, "https://api.example.com/x/"),
+        ({"url": "https://other.example/"}, "https://other.example"),
         ({"url": "//other.example/y"}, "https://other.example/y"),
         ({"url": "https://other.example:8443"}, "https://other.example:8443"),
         (
