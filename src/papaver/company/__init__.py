@@ -4,7 +4,18 @@ from papaver.company.app import Company
 from papaver.company.offer import Mcp, OpenApi
 from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Texts
-from papaver.company.turn import Handler, Reply, Turn
+from papaver.company.turn import Handler, Reply, ScopesNeeded, Turn
 from papaver.protocol.negotiation import Retirement
 
-__all__ = ["Company", "CompanyLimits", "Handler", "Mcp", "OpenApi", "Reply", "Retirement", "Texts", "Turn"]
+__all__ = [
+    "Company",
+    "CompanyLimits",
+    "Handler",
+    "Mcp",
+    "OpenApi",
+    "Reply",
+    "Retirement",
+    "ScopesNeeded",
+    "Texts",
+    "Turn",
+]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from papaver.company.holding import Hold, Holding
+from papaver.company.offer import Offer
 from papaver.company.sessions import OpenedSession, Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.ports.company import ConversationLog, Slice
@@ -24,15 +25,24 @@ from papaver.protocol.conversation.operations import (
     Say,
     Start,
 )
-from papaver.protocol.conversation.ownership import binds, check_owner
-from papaver.protocol.conversation.pages import EventIds, page, read_cursor, should_hold
-from papaver.protocol.dialect import Accepted, Dialect, Route, RouteKind, StartBody, Wanted
-from papaver.protocol.errors import ConversationNotFound, InvalidCursor, PayloadTooLarge, SessionEnded
+from papaver.protocol.conversation.ownership import check_owner, moves
+from papaver.protocol.conversation.pages import EventIds, need, page, read_cursor, should_hold
+from papaver.protocol.conversation.state import Access, Asker
+from papaver.protocol.dialect import Accepted, Dialect, Place, Route, RouteKind, StartBody, Wanted
+from papaver.protocol.errors import (
+    AccountNeeded,
+    ConversationNotFound,
+    InsufficientScope,
+    InvalidCursor,
+    PayloadTooLarge,
+    SessionEnded,
+)
+from papaver.protocol.session import AccountAccess, VerifiedSession
 from papaver.protocol.terms import ConversationId, MessageId
 from papaver.values.rules import rule
 from papaver.web.messages import Request, Response
 
-__all__ = ["Conversations", "Said", "check_text"]
+__all__ = ["Conversations", "Said", "check_signed_in", "check_text"]
 
 Said = StartBody | Message | None
 """What a body said: a start, a message, or nothing (a read, a handoff, a close)."""
@@ -46,11 +56,22 @@ def check_text(message: Message | None, limit: int) -> None:
         raise PayloadTooLarge(f"a message text has at most {limit} octets here", rule="limits.text")
 
 
+@rule("conversation.signed-in-only")
+def check_signed_in(access: AccountAccess | None, scope: str) -> None:
+    """3.1: who says `access: signed_in` starts nothing signed out; `scope` is what to sign in with (readings 33).
+
+    Raises AccountNeeded.
+    """
+    if access is None:
+        raise AccountNeeded(scope, rule="conversation.signed-in-only")
+
+
 class Conversations:
     """The five requests of 8.2 for one Company."""
 
     def __init__(
         self,
+        offer: Offer,
         log: ConversationLog,
         sessions: Sessions,
         events: EventIds,
@@ -61,6 +82,9 @@ class Conversations:
     ) -> None:
         self._log, self._sessions, self._events = log, sessions, events
         self._clock, self._ids, self._limits, self._holding = clock, ids, limits, holding
+        self._endpoint, self._signed_in_only = offer.endpoint, offer.access == "signed_in"
+        self._scope = " ".join(offer.conversation_scopes)
+        self._first_scope = self._scope or " ".join(scope.name for scope in offer.scopes)
 
     def read(self, dialect: Dialect, route: Route, request: Request) -> Said:
         """What the request's body says; raises InvalidRequest or PayloadTooLarge."""
@@ -96,15 +120,13 @@ class Conversations:
     ) -> Response:
         """Apply what was said and answer it. Raises a PoppyError; then nothing was recorded."""
         session = opened.verified
-        posts = route.kind is not RouteKind.READ
-        caller = Caller(
-            session.client_id, session.user_id, session.account_id, opened.row, opened.replay if posts else None
-        )
+        caller = self._caller(opened, route)
         cursor = wanted.cursor if wanted.wait is not None else None
         context_bytes = self._limits.context_bytes
         command: RequestCommand
         match said:
             case StartBody(message=message):
+                await self._check_may_start(opened)
                 fresh = ConversationId("cnv_" + self._ids.token())
                 command = Start(caller, fresh, message, said.parent, said.user_requested, cursor, context_bytes)
             case Message():
@@ -122,9 +144,30 @@ class Conversations:
         if wanted.wait is None:
             accepted = Accepted(answered.conversation_id, answered.status, answered.responder)
             return codec.write_accepted(answered.status_code, accepted)
-        own = _own(command)
-        found = await self._wait(opened, caller, answered.conversation_id, wanted, own, gone)
-        return codec.write_page(answered.status_code, page(found, wanted), session.extensions)
+        found = await self._wait(opened, caller, answered.conversation_id, wanted, _own(command), gone)
+        return self._written(dialect, answered.status_code, found, wanted, session)
+
+    def _caller(self, opened: OpenedSession, route: Route) -> Caller:
+        session, access = opened.verified, opened.verified.access
+        return Caller(
+            session.client_id,
+            session.user_id,
+            session.account_id,
+            opened.row,
+            None if route.kind is RouteKind.READ else opened.replay,
+            None if access is None else Access(tuple(sorted(access.scopes)), access.expires_at),
+            Asker(session.agent_id, session.version, session.extensions),
+            self._scope,
+        )
+
+    async def _check_may_start(self, opened: OpenedSession) -> None:
+        if not self._signed_in_only:
+            return
+        try:
+            check_signed_in(opened.verified.access, self._first_scope)
+        except AccountNeeded:
+            await self._sessions.check_open(opened)
+            raise
 
     async def _apply(self, command: RequestCommand, opened: OpenedSession) -> Answered:
         now = datetime.fromtimestamp(self._clock.now(), UTC)
@@ -146,11 +189,25 @@ class Conversations:
         gone: Callable[[], Awaitable[None]],
     ) -> Response:
         found = await self._slice(opened, caller, conversation, wanted)
-        if binds(found.head, caller):
+        if moves(found.head, caller, self._clock.now()):
             await self._apply(Read(caller, conversation), opened)
+            found = await self._slice(opened, caller, conversation, wanted)
         if wanted.wait and should_hold(found):
             found = await self._wait(opened, caller, conversation, wanted, None, gone)
-        return dialect.conversations.write_page(200, page(found, wanted), opened.verified.extensions)
+        return self._written(dialect, 200, found, wanted, opened.verified)
+
+    def _written(
+        self, dialect: Dialect, status_code: int, found: Slice, wanted: Wanted, session: VerifiedSession
+    ) -> Response:
+        """The page. One that tells of a need that still stands has the matching challenge as well (8.11)."""
+        response = dialect.conversations.write_page(status_code, page(found, wanted), session.extensions)
+        scope = need(found)
+        if not scope:
+            return response
+        error = InsufficientScope(scope, "the User's account is needed")
+        challenge = dialect.errors.write(error, Place.ENDPOINT, self._sessions.challenged(self._endpoint))
+        fields = [("WWW-Authenticate", value) for value in challenge.headers.all("WWW-Authenticate")]
+        return Response(response.status, response.headers.with_(*fields), response.body)
 
     async def _slice(
         self, opened: OpenedSession, caller: Caller, conversation: ConversationId, wanted: Wanted
@@ -187,9 +244,11 @@ class Conversations:
     ) -> Slice:
         """Hold until there is something to return, the wait is over, the caller left, or the Company stops.
 
-        What is returned was read after that: a Session that ended meanwhile is told so (readings 3).
+        What is returned was read after that: a Session that ended meanwhile is told so, and a token that is none any
+        more (readings 3). No request is held beyond its token's end.
         """
-        seconds = min(wanted.wait or 0, self._limits.wait_cap)
+        access = opened.verified.access
+        seconds = self._seconds(wanted, access)
         until = self._clock.monotonic() + seconds
         with self._log.watch(conversation) as watch:
             found = await self._slice(opened, caller, conversation, wanted)
@@ -201,7 +260,16 @@ class Conversations:
                     found = await self._slice(opened, caller, conversation, wanted)
                     if not woken:
                         break
-            return found
+        if access is not None:
+            await self._sessions.recheck(opened)
+        return found
+
+    def _seconds(self, wanted: Wanted, access: AccountAccess | None) -> float:
+        """How long to hold at most."""
+        seconds = min(wanted.wait or 0, self._limits.wait_cap)
+        if access is None or access.expires_at is None:
+            return seconds
+        return min(seconds, max(0.0, access.expires_at - self._clock.now()))
 
     def _may_hold(self, caller: Caller, own: MessageId | None) -> bool:
         """A read that finds no place is refused; a message was accepted, so an error would be a lie (readings 22)."""

@@ -18,16 +18,21 @@ MAX_DEPTH: Final = strict_json.MAX_DEPTH + 4
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The messages to post; `failed` when they only say that there is no answer."""
+    """The messages to post; `failed` when they only say that there is no answer.
+
+    `needed`  the scopes without which there is nothing to post (8.11)
+    """
 
     messages: tuple[Message, ...] = ()
     failed: bool = False
+    needed: tuple[str, ...] = ()
 
 
 def write_outcome(outcome: Outcome) -> bytes:
     return strict_json.dumps(
         {
             "failed": outcome.failed,
+            **({"needed": list(outcome.needed)} if outcome.needed else {}),
             "messages": [
                 {
                     "id": message.id,
@@ -51,7 +56,8 @@ def read_outcome(row: bytes) -> Outcome:
     record = strict_json.loads_object(row, max_bytes=len(row), max_depth=MAX_DEPTH)
     try:
         messages = cast("list[Mapping[str, object]]", record["messages"])
-        return Outcome(tuple(_message(one) for one in messages), bool(record["failed"]))
+        needed = tuple(map(str, cast("list[object]", record.get("needed", []))))
+        return Outcome(tuple(_message(one) for one in messages), bool(record["failed"]), needed)
     except (KeyError, TypeError, ValueError) as error:
         raise strict_json.JsonError("the outcome has another form", detail=repr(error)) from None
 

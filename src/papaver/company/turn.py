@@ -9,13 +9,27 @@ from functools import cached_property, partial
 from typing import Any, overload
 
 from papaver.company.journal import Steps
+from papaver.oauth import scopes as oauth_scopes
 from papaver.protocol.conversation.model import Author, Context, Event, Message, MessageAdded
+from papaver.protocol.conversation.state import Access
 from papaver.protocol.errors import ConfigurationError
-from papaver.protocol.terms import ClientId, ConversationId, TurnId, UserId
+from papaver.protocol.terms import AccountId, AgentId, ClientId, ConversationId, TurnId, UserId
+from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
 from papaver.web.urls import UrlError, check_https
 
-__all__ = ["Handler", "Reply", "Transcript", "Turn", "check_answers_async", "check_author", "messages_of"]
+__all__ = [
+    "Account",
+    "Handler",
+    "Reply",
+    "ScopesNeeded",
+    "Transcript",
+    "Turn",
+    "check_answers_async",
+    "check_author",
+    "check_scopes_held",
+    "messages_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +93,55 @@ def messages_of(events: Iterable[Event]) -> list[Message]:
 History = Callable[[int | None], AsyncIterator[Message]]
 
 
+class ScopesNeeded(PapaverError):
+    """`turn.require` asks for more than the User's access token allows. Let it pass: it ends the turn (8.11).
+
+    Whoever catches it changes nothing: what the handler returns after that is dropped.
+    """
+
+    code = "scopes_needed"
+    description = "the turn needs the User's account; it runs again once the User has signed in"
+
+    def __init__(self, scopes: tuple[str, ...], *, rule: str = "") -> None:
+        self.scopes = scopes
+        super().__init__(rule=rule, detail=" ".join(scopes))
+
+
+class Account:
+    """The account as one turn may use it: what its token allows, and what was asked of it in vain.
+
+    `id` and `access` are None when no request carried a token, or when that token has expired.
+    """
+
+    __slots__ = ("_now", "access", "id", "needed")
+
+    def __init__(self, id: AccountId | None, access: Access | None, now: Callable[[], float]) -> None:
+        lives = id is not None and access is not None and access.lives(now())
+        self.id, self.access = (id, access) if lives else (None, None)
+        self.needed: tuple[str, ...] = ()
+        self._now = now
+
+    def require(self, scopes: tuple[str, ...]) -> AccountId:
+        """See `Turn.require`."""
+        try:
+            check_scopes_held(self.access, scopes, self._now())
+        except ScopesNeeded as error:
+            self.needed = oauth_scopes.union(self.needed, error.scopes)
+            raise
+        assert self.id is not None
+        return self.id
+
+
+@rule("turn.scopes-held")
+def check_scopes_held(access: Access | None, scopes: tuple[str, ...], now: float) -> None:
+    """8.11: who acts on the account holds a token for that, now; a message alone allows nothing.
+
+    Raises ScopesNeeded with all that the call needs, not only what is missing.
+    """
+    if access is None or not access.covers(scopes, now):
+        raise ScopesNeeded(scopes, rule="turn.scopes-held")
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One turn of the Company Agent: what has not been answered yet, and what was said before.
@@ -89,6 +152,7 @@ class Turn:
                   `history()` pages further back
     `context`     the User's situation, merged over the conversation (8.4)
     `attempt`     1 the first time
+    `agent_id`, `version`, `extensions` (name to version) are those of the request that brought the newest message
     """
 
     id: TurnId
@@ -99,6 +163,10 @@ class Turn:
     transcript: Sequence[Message]
     context: Context
     attempt: int
+    agent_id: AgentId | None
+    version: str
+    extensions: Mapping[str, str]
+    _account: Account = field(repr=False)
     _steps: Steps = field(repr=False)
     _history: History = field(repr=False)
 
@@ -106,6 +174,34 @@ class Turn:
     def text(self) -> str:
         """The unanswered messages' text, joined by blank lines."""
         return "\n\n".join(message.text for message in self.messages if message.text)
+
+    @property
+    def account_id(self) -> AccountId | None:
+        """The User's account, when the newest request that was accepted carried a token; None when signed out."""
+        return self._account.id
+
+    @property
+    def signed_in(self) -> bool:
+        """Whether there is an account to act on."""
+        return self._account.id is not None
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """What the User allowed; empty when signed out."""
+        access = self._account.access
+        return frozenset() if access is None else frozenset(access.scopes)
+
+    def require(self, *scopes: str) -> AccountId:
+        """The account, for something that needs all these scopes; at least one.
+
+        Without a token that covers them it raises ScopesNeeded, which ends the turn: the User's side is told what is
+        needed, and once a request carries a token that covers it, the turn runs again from the start, for the same
+        messages (8.11). Nothing that this run said is sent. So ask before anything is changed: `once` remembers nothing
+        from one run to the next. Raises InvalidScope for what cannot be a scope.
+        """
+        for scope in scopes or ("",):
+            oauth_scopes.check_scope_form(scope)
+        return self._account.require(oauth_scopes.union(scopes))
 
     @property
     def locale(self) -> str | None:

@@ -2,6 +2,7 @@
 
     lease ──► handler(Turn) ──► journal the outcome ──► apply it: reply, state and the end of the lease at once
 
+The outcome of one that needs the User's account is an `authorization` event in place of a reply (8.11).
 A failure of the handler ends in a worded message and `idle` (readings 65). The turn's id stays the same over crashes:
 it is the handler's idempotency key.
 """
@@ -18,15 +19,16 @@ from papaver.company.journal import Steps
 from papaver.company.outcome import Outcome, read_outcome, write_outcome
 from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Texts
-from papaver.company.turn import Handler, Reply, Transcript, Turn, check_author, messages_of
+from papaver.company.turn import Account, Handler, Reply, Transcript, Turn, check_author, messages_of
 from papaver.ports.company import ConversationLog, LeasedTurn
 from papaver.ports.system import Clock, Ids
 from papaver.protocol.conversation import operations
 from papaver.protocol.conversation.content import as_company_message
 from papaver.protocol.conversation.decide import decide
 from papaver.protocol.conversation.model import Author, AuthorType, Message, Role
-from papaver.protocol.conversation.operations import Answer, Expire, Fail, LeaseLost, TurnCommand, Unavailable
+from papaver.protocol.conversation.operations import Answer, Expire, Fail, LeaseLost, Park, TurnCommand, Unavailable
 from papaver.protocol.conversation.pages import EventIds
+from papaver.protocol.conversation.state import Access, Asker
 from papaver.protocol.terms import MessageId
 from papaver.values.errors import PapaverError
 
@@ -61,8 +63,9 @@ class Turns:
         if head.handoff_pending:
             await self._apply(Unavailable(leased.lease, self._message(Reply(self._texts.nobody))))
             return
-        outcome = self._journaled(leased)
+        outcome, access = self._journaled(leased), None
         if outcome is None:
+            access = head.access
             if head.failures > self._limits.turn_attempts:
                 log.error("turn %s was begun %d times and never ended", leased.lease.turn_id, head.failures - 1)
                 outcome = self._failed(self._texts.failed)
@@ -70,7 +73,7 @@ class Turns:
                 outcome = await self._outcome(leased)
             if not await self._log.journal(leased.lease, OUTCOME, write_outcome(outcome)):
                 raise LeaseLost(detail="before its outcome was journaled")
-        await self._apply(_command(leased, outcome))
+        await self._apply(_command(leased, outcome, access))
 
     async def sweep(self) -> int:
         """Close conversations that nothing has changed for long (8.12); how many."""
@@ -106,8 +109,9 @@ class Turns:
 
         It runs as a task of its own: one that swallows its cancellation is left behind, and holds nothing up.
         """
-        turn = await self._prepare(leased)
-        calling = asyncio.create_task(self._replies(turn))
+        account = Account(leased.head.account_id, leased.head.access, self._clock.now)
+        turn = await self._prepare(leased, account)
+        calling = asyncio.create_task(self._ending(turn, account))
         keeping = asyncio.create_task(self._keep(leased))
         try:
             await asyncio.wait({calling, keeping}, return_when=asyncio.FIRST_COMPLETED)
@@ -139,6 +143,11 @@ class Turns:
             except PapaverError as error:
                 log.error("turn %s: its lease cannot be renewed: %s", leased.lease.turn_id, error)
         return True
+
+    async def _ending(self, turn: Turn, account: Account) -> Outcome | BaseException:
+        """What the handler comes to. One that lacked the account says nothing, whatever it made of that (8.11)."""
+        said = await self._replies(turn)
+        return Outcome(needed=account.needed) if account.needed else said
 
     async def _replies(self, turn: Turn) -> Outcome | BaseException:
         """What the handler says. Whatever the Company's own code raises ends this turn, never the runner or the app."""
@@ -181,9 +190,10 @@ class Turns:
             data=reply.data,
         )
 
-    async def _prepare(self, leased: LeasedTurn) -> Turn:
+    async def _prepare(self, leased: LeasedTurn, account: Account) -> Turn:
         """The unanswered messages and the transcript: a turn's cost does not grow with the conversation."""
         head, until = leased.head, leased.until_seq
+        asker = head.asked_by or Asker()
         unanswered = until - head.answered_seq
         most = self._limits.transcript_bytes
         tail = await self._log.read_back(
@@ -198,6 +208,10 @@ class Turns:
             user_id=head.user_id,
             messages=messages,
             context=head.context,
+            agent_id=asker.agent_id,
+            version=asker.version,
+            extensions=asker.extensions,
+            _account=account,
             attempt=head.failures,
             transcript=transcript,
             _steps=Steps(self._log, leased),
@@ -220,7 +234,9 @@ class Turns:
             seq -= len(found)
 
 
-def _command(leased: LeasedTurn, outcome: Outcome) -> TurnCommand:
+def _command(leased: LeasedTurn, outcome: Outcome, access: Access | None) -> TurnCommand:
+    if outcome.needed:
+        return Park(leased.lease, leased.until_seq, outcome.needed, access)
     if outcome.failed:
         return Fail(leased.lease, leased.until_seq, outcome.messages[0])
     return Answer(leased.lease, leased.until_seq, outcome.messages)

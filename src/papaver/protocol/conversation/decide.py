@@ -22,6 +22,7 @@ from papaver.protocol.conversation.operations import (
     Expire,
     Fail,
     HandOff,
+    Park,
     RequestCommand,
     Say,
     Settled,
@@ -71,7 +72,7 @@ def decide(command: Command, loaded: Loaded, now: datetime, events: EventIds) ->
 
     Raises the PoppyError that the request is refused with, or LeaseLost. Whatever is raised, nothing is written.
     """
-    if isinstance(command, Answer | Fail | Unavailable | Expire):
+    if isinstance(command, Answer | Fail | Park | Unavailable | Expire):
         return decide_turn(command, loaded, now, events)
     _check_session(command.caller, loaded)
     if isinstance(command, Start):
@@ -87,7 +88,8 @@ def decide(command: Command, loaded: Loaded, now: datetime, events: EventIds) ->
         case Close():
             return _close(command, head, draft)
         case _:
-            draft.bind(command.caller.account_id)
+            draft.admit(command.caller)
+            draft.go_on()
             return draft.change(_answered(draft, head, _DONE))
 
 
@@ -126,11 +128,11 @@ def _start(command: Start, loaded: Loaded, now: datetime, events: EventIds) -> C
         user_id=caller.user_id,
         created_at=now,
         changed_at=now,
-        account_id=caller.account_id,
         status=Status.WORKING if needs_answer(message) else Status.IDLE,
     )
     draft = Draft(head, now, events)
-    draft.hear(message, command.context_bytes)
+    draft.admit(caller)
+    draft.hear(message, command.context_bytes, caller.asker)
     return _accept(draft, head, _STARTED, mark)
 
 
@@ -138,7 +140,7 @@ def _hand_off(command: HandOff, head: Head, draft: Draft) -> Change[Answered]:
     """Whoever waits for a person or has one is told so, and nothing changes (8.9)."""
     check_not_closed(head)
     check_no_open_direct(head)
-    draft.bind(command.caller.account_id)
+    draft.admit(command.caller)
     if draft.status is not Status.QUEUED and draft.responder is Responder.AGENT:
         draft.await_person()
     return draft.change(_answered(draft, head, _ACCEPTED))
@@ -146,7 +148,7 @@ def _hand_off(command: HandOff, head: Head, draft: Draft) -> Change[Answered]:
 
 def _close(command: Close, head: Head, draft: Draft) -> Change[Answered]:
     """Closing again is answered alike and adds nothing; a pending handoff is cancelled (8.12)."""
-    draft.bind(command.caller.account_id)
+    draft.admit(command.caller)
     draft.stop_awaiting()
     draft.turn_to(Status.CLOSED)
     return draft.change(_answered(draft, head, _DONE))
@@ -161,10 +163,9 @@ def _say(command: Say, head: Head, receipt: Receipt | None, draft: Draft, events
         return _repeat(receipt, mark, draft, command.caller)
     check_not_closed(head)
     check_no_open_direct(head)
-    draft.bind(command.caller.account_id)
-    draft.hear(command.message, command.context_bytes)
-    if needs_answer(command.message) and draft.status is Status.IDLE and draft.responder is Responder.AGENT:
-        draft.turn_to(Status.WORKING)
+    draft.admit(command.caller)
+    draft.hear(command.message, command.context_bytes, command.caller.asker)
+    draft.go_on()
     return _accept(draft, head, _ACCEPTED, mark)
 
 
@@ -174,9 +175,10 @@ def _accept(draft: Draft, head: Head, status_code: int, mark: str) -> Change[Ans
 
 
 def _repeat(receipt: Receipt, mark: str, draft: Draft, caller: Caller) -> Change[Answered]:
-    """A retry adds nothing and is answered as the first time; being accepted, it may still bind (readings 2, 7)."""
+    """A retry adds no message and is answered as the first time; being accepted, it may still bind (readings 2, 7)."""
     check_same_content(receipt, mark)
-    draft.bind(caller.account_id)
+    draft.admit(caller)
+    draft.go_on()
     return draft.change(
         Answered(
             receipt.accepted_as,

@@ -9,16 +9,19 @@ from typing import TypeVar
 from papaver.protocol.conversation.change import Change
 from papaver.protocol.conversation.content import MAX_CONTEXT_BYTES, check_context_size, merged_context, needs_answer
 from papaver.protocol.conversation.model import (
+    AuthorizationNeeded,
     Event,
     Message,
     MessageAdded,
+    Responder,
     StateChanged,
     Status,
     UserRequested,
 )
+from papaver.protocol.conversation.operations import Caller
 from papaver.protocol.conversation.pages import EventIds
-from papaver.protocol.conversation.state import Head, Receipt
-from papaver.protocol.terms import AccountId, ConversationId, EventId
+from papaver.protocol.conversation.state import Asker, Head, Receipt
+from papaver.protocol.terms import ConversationId, EventId
 
 __all__ = ["Draft"]
 
@@ -32,16 +35,20 @@ class Draft:
     """
 
     __slots__ = (
+        "_access",
         "_account",
         "_answered",
         "_asked",
+        "_asked_by",
         "_at",
         "_context",
         "_events",
         "_failures",
         "_head",
         "_ids",
+        "_parked",
         "_pending",
+        "_scope",
         "_seq",
         "responder",
         "status",
@@ -53,7 +60,8 @@ class Draft:
         self._at = max(now, head.changed_at)
         self._seq = head.last_seq
         self._events: list[tuple[ConversationId, int, Event]] = []
-        self._account = head.account_id
+        self._account, self._access, self._scope = head.account_id, head.access, head.scope
+        self._parked, self._asked_by = head.parked, head.asked_by
         self._context = head.context
         self._asked = head.asked_seq
         self._answered = head.answered_seq
@@ -72,18 +80,52 @@ class Draft:
         """Whether a message of the User's side still needs an answer."""
         return self._asked > self._answered
 
-    def bind(self, account: AccountId | None) -> None:
-        """The conversation uses this account from now on, when there is one (8.2)."""
-        self._account = self._account or account
+    @property
+    def has_work(self) -> bool:
+        """Whether an unanswered message waits for the Company alone."""
+        return self.unanswered and not self._parked
 
-    def hear(self, message: Message, context_bytes: int = MAX_CONTEXT_BYTES) -> None:
-        """Record a message of the User's side, with its context (8.4). Raises PayloadTooLarge when that is too much."""
+    def admit(self, caller: Caller) -> None:
+        """The conversation uses this caller's account from now on, when it has one (8.2).
+
+        Its token is the one that turns run with, and what waits for one that covers as much is due again (8.11).
+        """
+        if caller.account_id is None:
+            return
+        access = caller.access
+        if self._account is None:
+            self._account = caller.account_id
+            self._scope = self._scope or ("" if access is None else " ".join(access.scopes))
+        if access is not None:
+            self._access = access
+            if self._parked and access.covers(self._scope.split(), self._at.timestamp()):
+                self._parked = False
+
+    def go_on(self) -> None:
+        """Work on what is unanswered, where it is the agent's to answer and nothing is waited for (8.7)."""
+        if self.has_work and self.status is Status.IDLE and self.responder is Responder.AGENT:
+            self.turn_to(Status.WORKING)
+
+    def park(self, scopes: tuple[str, ...], until_seq: int) -> None:
+        """Record that what was said up to `until_seq` needs the account (8.11).
+
+        It waits for that, unless more was said meanwhile: that is a reason to look at all of it again.
+        """
+        self._scope = " ".join(scopes)
+        self._add(AuthorizationNeeded(self._next_id(), self._at, self._scope))
+        self._parked = self._parked or self._asked <= until_seq
+
+    def hear(self, message: Message, context_bytes: int = MAX_CONTEXT_BYTES, asker: Asker | None = None) -> None:
+        """Record a message of the User's side, with its context (8.4). Raises PayloadTooLarge when that is too much.
+
+        One that needs an answer is a reason to look at what is parked again.
+        """
         if message.context:
             self._context = merged_context(self._context, message.context)
             check_context_size(self._context, context_bytes)
         self._add(MessageAdded(self._next_id(), self._at, message))
         if needs_answer(message):
-            self._asked = self._seq
+            self._asked, self._parked, self._asked_by = self._seq, False, asker
 
     def speak(self, message: Message) -> None:
         """Record a message of the Company's side."""
@@ -102,6 +144,7 @@ class Draft:
     def answered_until(self, seq: int) -> None:
         """The turn is over: everything up to `seq` is answered."""
         self._answered = max(self._answered, min(seq, self._head.last_seq))
+        self._parked = self._parked and self.unanswered
         self._failures = 0
 
     def await_person(self) -> None:
@@ -127,6 +170,10 @@ class Draft:
             asked_seq=self._asked,
             failures=self._failures,
             handoff_pending=self._pending,
+            access=self._access,
+            scope=self._scope,
+            parked=self._parked and self.status is not Status.CLOSED,
+            asked_by=self._asked_by,
         )
         heads = () if not self._events and head == self._head else (head,)
         return Change(result, heads, tuple(self._events), receipt, ended)

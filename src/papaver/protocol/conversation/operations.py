@@ -8,7 +8,7 @@ from datetime import datetime
 from papaver.protocol.conversation.change import Keys, ReplayKey, SessionRow
 from papaver.protocol.conversation.content import MAX_CONTEXT_BYTES
 from papaver.protocol.conversation.model import Message, Responder, Status
-from papaver.protocol.conversation.state import Lease
+from papaver.protocol.conversation.state import Access, Asker, Lease
 from papaver.protocol.terms import AccountId, ClientId, ConversationId, EventId, UserId
 from papaver.values.errors import PapaverError
 
@@ -22,6 +22,7 @@ __all__ = [
     "Fail",
     "HandOff",
     "LeaseLost",
+    "Park",
     "Read",
     "RequestCommand",
     "Say",
@@ -47,6 +48,9 @@ class Caller:
     `account_id`  the account of its access token; None when it carries none
     `session`     its Session as it was opened, so that an end that comes in between is noticed
     `replay`      its Session JWT, when replays are refused (readings 49)
+    `access`      what its access token allows; None without one
+    `asker`       what a turn is told of it
+    `minimum`     the scopes that conversations need here at least; what a challenge names then (readings 32)
     """
 
     client_id: ClientId
@@ -54,6 +58,9 @@ class Caller:
     account_id: AccountId | None = None
     session: SessionRow | None = None
     replay: ReplayKey | None = None
+    access: Access | None = None
+    asker: Asker | None = None
+    minimum: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +92,10 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A read that makes the conversation its caller's account's (8.2; readings 2). Needed only when `binds` says so."""
+    """A read that changes whose account the conversation uses, or has a parked turn run again (8.2, 8.11; readings 2).
+
+    Needed only when `moves` says so.
+    """
 
     caller: Caller
     conversation_id: ConversationId
@@ -134,6 +144,19 @@ class Fail:
 
 
 @dataclass(frozen=True, slots=True)
+class Park:
+    """The turn needs the User's account: `scopes` are all that the call needs, at least one (8.11).
+
+    `access`  what the turn was run with; None when that is not known any more
+    """
+
+    lease: Lease
+    until_seq: int
+    scopes: tuple[str, ...]
+    access: Access | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Unavailable:
     """Nobody comes for the handoff that is pending; `message` says why (8.9)."""
 
@@ -150,7 +173,7 @@ class Expire:
 
 
 RequestCommand = Start | Say | Read | HandOff | Close
-TurnCommand = Answer | Fail | Unavailable | Expire
+TurnCommand = Answer | Fail | Park | Unavailable | Expire
 Command = RequestCommand | TurnCommand
 
 
@@ -194,7 +217,7 @@ def keys(command: Command) -> Keys:
             return _request_keys(caller, command.conversation_id, message)
         case Read(caller=caller) | HandOff(caller=caller) | Close(caller=caller):
             return _request_keys(caller, command.conversation_id, None)
-        case Answer(lease=lease) | Fail(lease=lease) | Unavailable(lease=lease):
+        case Answer(lease=lease) | Fail(lease=lease) | Park(lease=lease) | Unavailable(lease=lease):
             return Keys(conversation=lease.conversation_id, lease=lease)
         case _:
             return Keys(conversation=command.conversation_id)

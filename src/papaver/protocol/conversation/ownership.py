@@ -10,7 +10,7 @@ from papaver.protocol.errors import AccountNeeded, ConversationNotFound
 from papaver.protocol.terms import AccountId, ClientId, UserId
 from papaver.values.rules import rule
 
-__all__ = ["Challenged", "Continues", "NotFound", "Verdict", "binds", "check_owner", "ownership"]
+__all__ = ["Challenged", "Continues", "NotFound", "Verdict", "check_owner", "moves", "ownership"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ def ownership(
 
 
 @rule("conversation.owner")
-def check_owner(head: Head | None, caller: Caller, scope: str = "") -> None:
-    """The request may go on with this conversation (8.2). `scope` is what a challenge names (readings 32).
+def check_owner(head: Head | None, caller: Caller) -> None:
+    """The request may go on with this conversation (8.2). A challenge names `caller.minimum`, else `head.scope`.
 
     Raises ConversationNotFound, the same for an unknown conversation and another's, or AccountNeeded.
     """
@@ -68,11 +68,19 @@ def check_owner(head: Head | None, caller: Caller, scope: str = "") -> None:
         case Continues():
             return
         case Challenged():
-            raise AccountNeeded(scope, rule="conversation.owner", detail="signed out, and it uses an account")
+            raise AccountNeeded(
+                caller.minimum or head.scope, rule="conversation.owner", detail="signed out, and it uses an account"
+            )
         case _:
             raise ConversationNotFound(rule="conversation.owner", detail="it belongs to another")
 
 
-def binds(head: Head, caller: Caller) -> bool:
-    """Whether an accepted request of this caller makes the conversation use its account (readings 2)."""
-    return head.account_id is None and caller.account_id is not None
+def moves(head: Head, caller: Caller, now: float) -> bool:
+    """Whether an accepted read of this caller changes the conversation; `now` in Unix seconds.
+
+    Either it makes it use the caller's account (readings 2), or its token is what a parked turn waits for (8.11).
+    """
+    if caller.account_id is None:
+        return False
+    resumes = head.parked and caller.access is not None and caller.access.covers(head.scope.split(), now)
+    return head.account_id is None or resumes

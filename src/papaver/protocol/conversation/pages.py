@@ -7,7 +7,15 @@ import hmac
 from typing import Final
 
 from papaver.protocol.conversation.change import Slice
-from papaver.protocol.conversation.model import Event, MessageAdded, Responder, Role, StateChanged, Status
+from papaver.protocol.conversation.model import (
+    AuthorizationNeeded,
+    Event,
+    MessageAdded,
+    Responder,
+    Role,
+    StateChanged,
+    Status,
+)
 from papaver.protocol.conversation.state import Head
 from papaver.protocol.dialect import Page, Wanted
 from papaver.protocol.errors import CursorExpired, InvalidCursor
@@ -15,7 +23,7 @@ from papaver.protocol.terms import ConversationId, EventId, MessageId
 from papaver.values import base64url
 from papaver.values.rules import rule
 
-__all__ = ["EventIds", "check_cursor_kept", "check_cursor_recorded", "page", "read_cursor", "should_hold"]
+__all__ = ["EventIds", "check_cursor_kept", "check_cursor_recorded", "need", "page", "read_cursor", "should_hold"]
 
 _PREFIX: Final = "evt_"
 _SEQ_BYTES: Final = 6
@@ -98,6 +106,13 @@ def page(found: Slice, wanted: Wanted) -> Page:
         status=head.status,
         responder=head.responder,
     )
+
+
+def need(found: Slice) -> str:
+    """The scopes that these events say are needed and that are still waited for; "" when there are none (8.11)."""
+    if not found.head.parked:
+        return ""
+    return next((event.scope for event in reversed(found.events) if isinstance(event, AuthorizationNeeded)), "")
 
 
 def should_hold(found: Slice, own: MessageId | None = None) -> bool:

@@ -27,8 +27,8 @@ from papaver.protocol.conversation.model import (
     Status,
     UserRequested,
 )
-from papaver.protocol.conversation.state import Head
-from papaver.protocol.terms import AccountId, ClientId, ConversationId, EventId, MessageId, UserId
+from papaver.protocol.conversation.state import Access, Asker, Head
+from papaver.protocol.terms import AccountId, AgentId, ClientId, ConversationId, EventId, MessageId, UserId
 from papaver.values.errors import PapaverError
 
 __all__ = ["RecordError", "read", "read_head", "write", "write_head"]
@@ -103,6 +103,19 @@ class _DirectClosed(_Row, tag="direct_closed"):
     conversation: str
 
 
+class _Access(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`until` in Unix seconds."""
+
+    scopes: tuple[str, ...]
+    until: float | None = None
+
+
+class _Asker(msgspec.Struct, frozen=True, omit_defaults=True):
+    agent: str | None = None
+    version: str = ""
+    extensions: Mapping[str, str] | None = None
+
+
 class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
     """Times in microseconds since the epoch."""
 
@@ -123,6 +136,10 @@ class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
     handoff_pending: bool = False
     parent: str | None = None
     open_direct: str | None = None
+    access: _Access | None = None
+    scope: str = ""
+    parked: bool = False
+    asked_by: _Asker | None = None
 
 
 _Any = _Message | _State | _Authorization | _UserRequested | _DirectOpened | _DirectClosed
@@ -165,6 +182,10 @@ def write_head(head: Head) -> bytes:
             handoff_pending=head.handoff_pending,
             parent=head.parent,
             open_direct=head.open_direct,
+            access=None if head.access is None else _Access(head.access.scopes, head.access.expires_at),
+            scope=head.scope,
+            parked=head.parked,
+            asked_by=_asker_row(head.asked_by),
         )
     )
 
@@ -191,6 +212,10 @@ def read_head(record: bytes) -> Head:
             handoff_pending=row.handoff_pending,
             parent=None if row.parent is None else ConversationId(row.parent),
             open_direct=None if row.open_direct is None else ConversationId(row.open_direct),
+            access=None if row.access is None else Access(row.access.scopes, row.access.until),
+            scope=row.scope,
+            parked=row.parked,
+            asked_by=_read_asker(row.asked_by),
         )
     except (msgspec.MsgspecError, ValueError, OverflowError) as error:
         raise RecordError(detail=str(error)) from None
@@ -201,6 +226,16 @@ def _encode(row: _Any | _Head) -> bytes:
         return _ENCODE(row)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise RecordError("this cannot be stored", detail=str(error)) from None
+
+
+def _asker_row(asker: Asker | None) -> _Asker | None:
+    return None if asker is None else _Asker(asker.agent_id, asker.version, asker.extensions or None)
+
+
+def _read_asker(row: _Asker | None) -> Asker | None:
+    if row is None:
+        return None
+    return Asker(None if row.agent is None else AgentId(row.agent), row.version, row.extensions or {})
 
 
 def _micros(at: datetime) -> int:

@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from papaver.protocol.conversation.model import Context, Responder, Status
-from papaver.protocol.terms import AccountId, ClientId, ConversationId, TurnId, UserId
+from papaver.protocol.terms import AccountId, AgentId, ClientId, ConversationId, TurnId, UserId
 
-__all__ = ["Head", "Lease", "Receipt"]
+__all__ = ["Access", "Asker", "Head", "Lease", "Receipt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What an access token of the conversation's account allows (8.11); the token itself is not kept.
+
+    `scopes`      in alphabetical order
+    `expires_at`  Unix seconds; None when its issuer does not say
+    """
+
+    scopes: tuple[str, ...]
+    expires_at: float | None = None
+
+    def lives(self, now: float) -> bool:
+        """Whether it has not expired at `now`, Unix seconds."""
+        return self.expires_at is None or now < self.expires_at
+
+    def covers(self, scopes: Collection[str], now: float) -> bool:
+        """Whether it allows all of them at `now`."""
+        return self.lives(now) and set(scopes) <= set(self.scopes)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Of the request that made a turn due: its Agent ID, its protocol version, its extensions (name to version)."""
+
+    agent_id: AgentId | None = None
+    version: str = ""
+    extensions: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +54,11 @@ class Head:
     `handoff_pending`  a person was asked for, and nobody has said yet whether one comes
     `parent`        the earlier conversation, when this one is a Direct Conversation
     `open_direct`   the open Direct Conversation of this one
+    `access`        of the newest accepted request that carried a token; None before one did
+    `scope`         what a challenge names (readings 32): the scopes of the last `authorization` event, else of the
+                    token that bound the conversation to its account
+    `parked`        the unanswered messages wait for a token that covers `scope` (8.11)
+    `asked_by`      who sent the newest message that needs an answer
     """
 
     id: ConversationId
@@ -43,6 +78,10 @@ class Head:
     handoff_pending: bool = False
     parent: ConversationId | None = None
     open_direct: ConversationId | None = None
+    access: Access | None = None
+    scope: str = ""
+    parked: bool = False
+    asked_by: Asker | None = None
 
     @property
     def turn_due(self) -> bool:

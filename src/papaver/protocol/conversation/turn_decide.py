@@ -13,6 +13,7 @@ from papaver.protocol.conversation.operations import (
     Expire,
     Fail,
     LeaseLost,
+    Park,
     Settled,
     TurnCommand,
     Unavailable,
@@ -47,6 +48,8 @@ def decide_turn(command: TurnCommand, loaded: Loaded, now: datetime, events: Eve
             _answer(command, draft)
         case Fail():
             _answer(Answer(command.lease, command.until_seq, (command.message,)), draft)
+        case Park():
+            _park(command, draft, head, now)
         case Unavailable():
             _unavailable(command, draft, head)
         case _:
@@ -75,6 +78,22 @@ def _answer(command: Answer, draft: Draft) -> None:
         draft.turn_to(Status.IDLE)
 
 
+def _park(command: Park, draft: Draft, head: Head, now: datetime) -> None:
+    """The event first, then `idle`, and the messages stay unanswered (8.11; ADR 0031).
+
+    A token that covers may have come while the turn ran: then it runs again with that, and nobody is asked.
+    """
+    draft.answered_until(head.answered_seq)
+    if not draft.unanswered:
+        return
+    access = head.access
+    if access is not None and access != command.access and access.covers(command.scopes, now.timestamp()):
+        return
+    draft.park(command.scopes, command.until_seq)
+    if draft.status is Status.WORKING and not draft.has_work:
+        draft.turn_to(Status.IDLE)
+
+
 def _unavailable(command: Unavailable, draft: Draft, head: Head) -> None:
     """Back to `idle`, with the reason; then to work on what was said while waiting (8.9; readings 38).
 
@@ -86,5 +105,5 @@ def _unavailable(command: Unavailable, draft: Draft, head: Head) -> None:
     draft.stop_awaiting()
     draft.turn_to(Status.IDLE)
     draft.speak(as_company_message(command.message))
-    if draft.unanswered:
+    if draft.has_work:
         draft.turn_to(Status.WORKING)

@@ -9,7 +9,18 @@ import pytest
 from papaver.protocol.conversation.change import Loaded
 from papaver.protocol.conversation.decide import decide
 from papaver.protocol.conversation.model import Author, AuthorType, Message, MessageAdded, Responder, Role, Status
-from papaver.protocol.conversation.operations import Answer, Answered, Close, HandOff, Say, Start
+from papaver.protocol.conversation.operations import (
+    Answer,
+    Answered,
+    Close,
+    HandOff,
+    Park,
+    Read,
+    Say,
+    Start,
+    Unavailable,
+)
+from papaver.protocol.conversation.state import Asker
 from papaver.protocol.errors import (
     ConversationClosed,
     DirectConversationOpen,
@@ -18,7 +29,7 @@ from papaver.protocol.errors import (
 )
 from papaver.protocol.terms import ClientId, ConversationId, EventId, MessageId, UserId
 from papaver.testing.rules import switched_off
-from tests.unit.protocol.conversation.world import DANA, World, lease, said
+from tests.unit.protocol.conversation.world import DANA, World, lease, said, signed_in
 
 SAM = replace(DANA, user_id=UserId("sam"))
 NOWHERE = ConversationId("cnv_nowhere")
@@ -369,3 +380,68 @@ def test_c96_receipt_and_event_are_one_change() -> None:
     change = decide(Start(DANA, ConversationId("cnv_1"), said("m")), Loaded(), world.now, world.ids)
     assert change.receipt is not None
     assert (len(change.heads), len(change.events)) == (1, 1)
+
+
+SIGNED_IN = signed_in("A", "orders:read", "orders:write")
+
+
+def _parked() -> tuple[World, ConversationId]:
+    """A signed-out question that needs `orders:read`."""
+    world = World()
+    here = world.start()
+    world.do(Park(lease(here), 1, ("orders:read",)))
+    return world, here
+
+
+@pytest.mark.requirement("8.2-11", "papaver-95")
+@pytest.mark.parametrize("request_", ["read", "retry", "context", "message"])
+def test_the_first_request_with_a_token_that_covers_resumes_the_turn(request_: str) -> None:
+    """Of whatever kind; the message is still unanswered, and the conversation is the account's."""
+    world, here = _parked()
+    match request_:
+        case "read":
+            world.do(Read(SIGNED_IN, here))
+        case "retry":
+            assert world.do(Start(SIGNED_IN, here, said("msg_1"))).repeated
+        case "context":
+            world.say(here, said("msg_2", None, context={"locale": "de"}), SIGNED_IN)
+        case _:
+            world.say(here, said("msg_2"), SIGNED_IN)
+    head = world.heads[here]
+    assert (head.turn_due, head.answered_seq, head.account_id) == (True, 0, "A")
+    assert world.story(here)[-1] == "working/agent"
+    assert world.story(here).count("working/agent") == 1
+
+
+@pytest.mark.requirement("papaver-95")
+def test_a_handoff_and_a_close_with_a_token_do_what_they_are_for() -> None:
+    """The turn is due after the handoff; after the close nothing is. One state event each."""
+    world, here = _parked()
+    world.do(HandOff(SIGNED_IN, here))
+    assert world.story(here)[-2:] == ["idle/agent", "queued/agent"]
+    world.do(Unavailable(lease(here), said("sorry", "Nobody.")))
+    assert world.story(here)[-1] == "working/agent"
+    world, here = _parked()
+    world.do(Close(SIGNED_IN, here))
+    assert world.story(here)[-2:] == ["idle/agent", "closed/agent"]
+    assert not world.heads[here].parked
+
+
+@pytest.mark.requirement("papaver-95")
+def test_a_token_that_does_not_cover_leaves_the_turn_parked() -> None:
+    """Also an expired one; a message is looked at all the same."""
+    world, here = _parked()
+    world.do(Read(signed_in("A", "profile"), here))
+    world.do(Read(signed_in("A", "orders:read", until=0.0), here))
+    assert not world.heads[here].turn_due
+    world.say(here, said("msg_2"), signed_in("A", "profile"))
+    assert world.heads[here].turn_due
+
+
+def test_a_start_with_a_token_is_the_accounts_from_the_beginning() -> None:
+    """With what its token allows, and who asked."""
+    world, asker = World(), Asker(version="0.4")
+    here = world.start(caller=replace(SIGNED_IN, asker=asker))
+    head = world.heads[here]
+    assert (head.account_id, head.scope, head.asked_by) == ("A", "orders:read orders:write", asker)
+    assert head.access == SIGNED_IN.access

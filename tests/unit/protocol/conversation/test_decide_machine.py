@@ -19,21 +19,24 @@ from hypothesis.stateful import (
     rule,
 )
 
-from papaver.protocol.conversation.model import Message, MessageAdded, StateChanged, Status
+from papaver.protocol.conversation.model import AuthorizationNeeded, Message, MessageAdded, StateChanged, Status
 from papaver.protocol.conversation.operations import (
     Answer,
     Answered,
+    Caller,
     Close,
     Expire,
     Fail,
     HandOff,
+    Park,
+    Read,
     Say,
     Start,
     Unavailable,
 )
-from papaver.protocol.errors import ConversationClosed, ConversationNotFound, MessageIdConflict
+from papaver.protocol.errors import AccountNeeded, ConversationClosed, ConversationNotFound, MessageIdConflict
 from papaver.protocol.terms import ConversationId, UserId
-from tests.unit.protocol.conversation.world import DANA, World, lease, said
+from tests.unit.protocol.conversation.world import DANA, World, lease, said, signed_in
 
 MESSAGES = st.sampled_from(
     [
@@ -44,6 +47,8 @@ MESSAGES = st.sampled_from(
         {"text": "Hi", "context": {"user_available": True}},
     ]
 )
+READS, WRITES = ("orders:read",), ("orders:read", "orders:write")
+CALLERS = [DANA, signed_in("A"), signed_in("A", *READS), signed_in("A", *WRITES), signed_in("B", *WRITES)]
 SAM = replace(DANA, user_id=UserId("sam"))
 
 
@@ -66,6 +71,8 @@ class Conversation(RuleBasedStateMachine):
         self.world = World()
         self.here = ConversationId("cnv_1")
         self.count = 0
+        self.account: str | None = None
+        self.needs = 0
 
     def _fresh(self, kind: str) -> str:
         self.count += 1
@@ -75,6 +82,9 @@ class Conversation(RuleBasedStateMachine):
     def closed(self) -> bool:
         return self.world.heads[self.here].status is Status.CLOSED
 
+    def _messages(self) -> list[str]:
+        return [event.message.id for event in self.world.log[self.here] if isinstance(event, MessageAdded)]
+
     def _message(self, content: dict[str, object]) -> Message:
         return replace(said(self._fresh("msg"), None), **content)
 
@@ -83,9 +93,41 @@ class Conversation(RuleBasedStateMachine):
         command = Start(DANA, self.here, self._message(content))
         return Sent(command, self.world.do(command))
 
+    @property
+    def owner(self) -> Caller:
+        """Somebody who may go on."""
+        return DANA if self.account is None else signed_in(self.account, *READS)
+
+    @rule(caller=st.sampled_from(CALLERS))
+    def read_as(self, caller: Caller) -> None:
+        """8.2's table: the first account that comes stays the conversation's."""
+        try:
+            self.world.do(Read(caller, self.here))
+        except AccountNeeded:
+            assert caller.account_id is None
+            assert self.account is not None
+        except ConversationNotFound:
+            assert caller.account_id not in (None, self.account)
+        else:
+            assert self.account in (None, caller.account_id)
+            self.account = caller.account_id
+
+    @rule(until=consumes(turns), scopes=st.sampled_from([READS, WRITES]), knows=st.booleans())
+    def need_the_account(self, until: int, scopes: tuple[str, ...], knows: bool) -> None:
+        """One event at most, and what was unanswered stays so."""
+        head = self.world.heads[self.here]
+        unanswered, ended = head.asked_seq > head.answered_seq, self.world.ended
+        self.world.do(Park(lease(self.here), until, scopes, head.access if knows else None))
+        events = sum(isinstance(event, AuthorizationNeeded) for event in self.world.log[self.here])
+        assert events - self.needs in ((0, 1) if unanswered else (0,))
+        assert self.world.ended == ended + 1
+        self.needs = events
+        after = self.world.heads[self.here]
+        assert (after.asked_seq > after.answered_seq) is unanswered
+
     @rule(target=sent, content=MESSAGES)
     def say(self, content: dict[str, object]) -> Sent | MultipleResults[Sent]:
-        command, size = Say(DANA, self.here, self._message(content)), len(self.world.log[self.here])
+        command, size = Say(self.owner, self.here, self._message(content)), len(self.world.log[self.here])
         try:
             return Sent(command, self.world.do(command))
         except ConversationClosed:
@@ -95,17 +137,17 @@ class Conversation(RuleBasedStateMachine):
 
     @rule(sent=sent)
     def retry(self, sent: Sent) -> None:
-        """The same answer, and nothing added, at any later time."""
-        size = len(self.world.log[self.here])
-        again = self.world.do(sent.command)
-        assert again == replace(sent.answered, last_seq=size, repeated=True)
-        assert len(self.world.log[self.here]) == size
+        """The same answer, and no message added, at any later time; a token in it may have a turn run again."""
+        messages = self._messages()
+        again = self.world.do(replace(sent.command, caller=self.owner))
+        assert replace(again, last_seq=0) == replace(sent.answered, last_seq=0, repeated=True)
+        assert self._messages() == messages
 
     @rule(sent=sent)
     def reuse_the_id(self, sent: Sent) -> None:
         """Other content under a known id is a conflict, at any later time."""
         assert sent.command.message is not None
-        other = replace(sent.command, message=replace(sent.command.message, text="something else"))
+        other = replace(sent.command, caller=self.owner, message=replace(sent.command.message, text="something else"))
         try:
             self.world.do(other)
         except MessageIdConflict:
@@ -123,7 +165,7 @@ class Conversation(RuleBasedStateMachine):
     @rule()
     def hand_off(self) -> None:
         try:
-            answered = self.world.do(HandOff(DANA, self.here))
+            answered = self.world.do(HandOff(self.owner, self.here))
         except ConversationClosed:
             assert self.closed
         else:
@@ -153,7 +195,7 @@ class Conversation(RuleBasedStateMachine):
     @precondition(lambda self: self.count > 12)
     @rule()
     def close(self) -> None:
-        assert self.world.do(Close(DANA, self.here)).status is Status.CLOSED
+        assert self.world.do(Close(self.owner, self.here)).status is Status.CLOSED
 
     @precondition(lambda self: self.count > 12)
     @rule()
@@ -194,6 +236,27 @@ class Conversation(RuleBasedStateMachine):
             return
         assert head.turn_due == (head.status in (Status.WORKING, Status.QUEUED))
         assert head.handoff_pending == (head.status is Status.QUEUED)
+
+    @invariant()
+    def the_account_never_changes(self) -> None:
+        """Neither by a turn, nor by a person, nor by whoever comes later."""
+        head = self.world.heads.get(self.here)
+        if head is not None:
+            assert head.account_id == self.account
+
+    @invariant()
+    def what_is_unanswered_is_due_or_waits_for_a_token(self) -> None:
+        """A parked turn is never lost: either somebody works on it, or its event says what is needed."""
+        head = self.world.heads.get(self.here)
+        if head is None or head.status is Status.CLOSED:
+            return
+        unanswered = head.asked_seq > head.answered_seq
+        assert not head.parked or unanswered
+        if head.status is Status.IDLE:
+            assert head.parked is unanswered
+        if head.parked:
+            needs = [event for event in self.world.log[self.here] if isinstance(event, AuthorizationNeeded)]
+            assert needs[-1].scope == head.scope
 
 
 TestConversation = Conversation.TestCase

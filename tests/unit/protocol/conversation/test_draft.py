@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from papaver.protocol.conversation.draft import Draft
-from papaver.protocol.conversation.model import StateChanged, Status
+from papaver.protocol.conversation.model import AuthorizationNeeded, Responder, StateChanged, Status
 from papaver.protocol.conversation.pages import EventIds
-from papaver.protocol.conversation.state import Head
-from papaver.protocol.terms import AccountId, ConversationId
-from tests.unit.protocol.conversation.world import DANA, NOW, said
+from papaver.protocol.conversation.state import Access, Asker, Head
+from papaver.protocol.terms import ConversationId
+from tests.unit.protocol.conversation.world import DANA, NOW, said, signed_in
 
 IDS = EventIds(b"secret")
 HEAD = Head(ConversationId("cnv_1"), DANA.client_id, DANA.user_id, NOW, NOW, last_seq=7, asked_seq=5)
@@ -35,9 +38,9 @@ def test_nothing_done_is_nothing_written() -> None:
 def test_a_change_without_events_leaves_the_time_of_change() -> None:
     """Binding an account is no activity; the first account stays."""
     draft = Draft(HEAD, NOW + timedelta(hours=1), IDS)
-    draft.bind(None)
-    draft.bind(AccountId("A"))
-    draft.bind(AccountId("B"))
+    draft.admit(DANA)
+    draft.admit(signed_in("A", "orders:read"))
+    draft.admit(signed_in("B", "orders:write"))
     (head,) = draft.change(None).heads
     assert (head.account_id, head.changed_at) == ("A", NOW)
 
@@ -87,3 +90,83 @@ def test_mere_context_is_heard_and_asks_for_nothing() -> None:
     draft.hear(said("m", None, context={"locale": "de"}))
     (head,) = draft.change(None).heads
     assert (head.last_seq, head.asked_seq, head.context) == (8, 5, {"locale": "de"})
+
+
+PARKED = replace(HEAD, status=Status.IDLE, scope="orders:read orders:write", parked=True)
+
+
+def test_the_newest_token_is_the_one_that_counts() -> None:
+    """A conversation has one account and tokens that come and go; whoever sends none changes nothing."""
+    draft = Draft(HEAD, NOW, IDS)
+    draft.admit(signed_in("A", "orders:read"))
+    draft.admit(signed_in("A", "orders:read", "orders:write", until=5.0))
+    draft.admit(DANA)
+    (head,) = draft.change(None).heads
+    assert (head.access, head.scope) == (Access(("orders:read", "orders:write"), 5.0), "orders:read")
+
+
+def test_an_account_whose_token_says_nothing_binds_all_the_same() -> None:
+    """Then there is nothing that a turn could run with."""
+    draft = Draft(PARKED, NOW, IDS)
+    draft.admit(replace(signed_in("A"), access=None))
+    (head,) = draft.change(None).heads
+    assert (head.account_id, head.access, head.scope, head.parked) == ("A", None, PARKED.scope, True)
+    draft = Draft(HEAD, NOW, IDS)
+    draft.admit(replace(signed_in("A"), access=None))
+    assert draft.change(None).heads[0].scope == ""
+
+
+def test_what_needs_the_account_waits_for_it() -> None:
+    """The event names the scopes; what is parked is no work until a token covers them, all of them."""
+    draft = Draft(HEAD, NOW, IDS)
+    draft.park(("orders:read", "orders:write"), 5)
+    assert not draft.has_work
+    (event,) = [event for _, _, event in draft.change(None).events]
+    assert isinstance(event, AuthorizationNeeded)
+    assert (event.scope, event.error) == ("orders:read orders:write", "insufficient_scope")
+    draft.admit(signed_in("A", "orders:read"))
+    draft.admit(signed_in("A", "orders:read", "orders:write", until=NOW.timestamp()))
+    assert not draft.has_work
+    draft.admit(signed_in("A", "orders:read", "orders:write", until=NOW.timestamp() + 1))
+    assert draft.has_work
+    assert draft.change(None).heads[0].scope == "orders:read orders:write"
+
+
+def test_what_was_heard_meanwhile_is_not_parked() -> None:
+    """A newer message is looked at with all that is unanswered."""
+    draft = Draft(HEAD, NOW, IDS)
+    draft.park(("orders:read",), 4)
+    assert draft.has_work
+    draft = Draft(PARKED, NOW, IDS)
+    draft.hear(said("m", None, context={"locale": "de"}), asker=Asker(version="0.4"))
+    assert not draft.has_work
+    draft.hear(said("n"), asker=Asker(version="0.4"))
+    assert draft.has_work
+    assert draft.change(None).heads[0].asked_by == Asker(version="0.4")
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (replace(PARKED, parked=False), Status.WORKING),
+        (PARKED, Status.IDLE),
+        (replace(PARKED, parked=False, answered_seq=5), Status.IDLE),
+        (replace(PARKED, parked=False, responder=Responder.HUMAN), Status.IDLE),
+        (replace(PARKED, parked=False, status=Status.QUEUED), Status.QUEUED),
+    ],
+)
+def test_work_goes_on_where_it_is_the_agents(head: Head, status: Status) -> None:
+    """Not while a person answers or is waited for, nor while the account is."""
+    draft = Draft(head, NOW, IDS)
+    draft.go_on()
+    assert draft.status is status
+
+
+def test_nothing_stays_parked_that_is_answered_or_closed() -> None:
+    """There is nothing left to run again."""
+    draft = Draft(PARKED, NOW, IDS)
+    draft.answered_until(5)
+    assert draft.change(None).heads[0].parked is False
+    draft = Draft(PARKED, NOW, IDS)
+    draft.turn_to(Status.CLOSED)
+    assert draft.change(None).heads[0].parked is False

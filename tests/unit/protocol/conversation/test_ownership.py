@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -12,11 +13,11 @@ from papaver.protocol.conversation.ownership import (
     Continues,
     NotFound,
     Verdict,
-    binds,
     check_owner,
+    moves,
     ownership,
 )
-from papaver.protocol.conversation.state import Head
+from papaver.protocol.conversation.state import Access, Head
 from papaver.protocol.errors import AccountNeeded, ConversationNotFound
 from papaver.protocol.terms import AccountId, ClientId, ConversationId, UserId
 
@@ -42,7 +43,7 @@ ROWS = [
 
 def _head(account: AccountId | None = None) -> Head:
     now = datetime(2026, 10, 8, tzinfo=UTC)
-    return Head(ConversationId("cnv_1"), AGENT, DANA, now, now, account_id=account)
+    return Head(ConversationId("cnv_1"), AGENT, DANA, now, now, account_id=account, scope="orders:read")
 
 
 @pytest.mark.parametrize(("caller", "account", "before", "after"), ROWS)
@@ -65,10 +66,10 @@ def test_the_check_raises_what_the_table_says(
         match verdict:
             case Continues():
                 check_owner(head, request)
-                assert binds(head, request) == (used is None and account is not None)
+                assert moves(head, request, 0.0) == (used is None and account is not None)
             case Challenged():
                 with pytest.raises(AccountNeeded) as challenged:
-                    check_owner(head, request, "orders:read")
+                    check_owner(head, request)
                 assert (challenged.value.rule, challenged.value.scope) == ("conversation.owner", "orders:read")
             case NotFound():
                 with pytest.raises(ConversationNotFound) as refused:
@@ -92,3 +93,26 @@ def test_any_matching_session_continues_it() -> None:
     """Session and Agent ID are no part of the owner: a Caller that names neither goes on with the conversation."""
     check_owner(_head(), Caller(AGENT, DANA))
     assert ownership((AGENT, DANA), None, (AGENT, DANA), None) == Continues(None)
+
+
+def test_readings_32_a_configured_minimum_is_named_first() -> None:
+    """Else what the conversation itself remembers."""
+    with pytest.raises(AccountNeeded) as challenged:
+        check_owner(_head(A), Caller(AGENT, DANA, minimum="profile"))
+    assert challenged.value.scope == "profile"
+
+
+@pytest.mark.parametrize(
+    ("parked", "access", "moved"),
+    [
+        (True, Access(("orders:read",)), True),
+        (True, Access(("orders:read", "orders:write"), 11.0), True),
+        (True, Access(("orders:read",), 10.0), False),
+        (True, Access(("orders:write",)), False),
+        (True, None, False),
+        (False, Access(("orders:read",)), False),
+    ],
+)
+def test_a_read_moves_a_parked_turn_whose_token_covers_it(parked: bool, access: Access | None, moved: bool) -> None:
+    """Other reads of a conversation that has its account write nothing."""
+    assert moves(replace(_head(A), parked=parked), Caller(AGENT, DANA, A, access=access), 10.0) is moved

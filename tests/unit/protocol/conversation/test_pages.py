@@ -22,7 +22,7 @@ from papaver.protocol.conversation.model import (
     Status,
     UserRequested,
 )
-from papaver.protocol.conversation.pages import EventIds, page, read_cursor, should_hold
+from papaver.protocol.conversation.pages import EventIds, need, page, read_cursor, should_hold
 from papaver.protocol.conversation.state import Head
 from papaver.protocol.dialect import Wanted
 from papaver.protocol.errors import CursorExpired, InvalidCursor
@@ -182,3 +182,17 @@ def test_c18_what_the_company_does_ends_a_post(event: Event) -> None:
 def test_idle_ends_a_post() -> None:
     """With nothing in progress there is nothing to wait for, as after a message of mere context."""
     assert not should_hold(Slice(replace(HEAD, status=Status.IDLE), (MINE,), False), OWN)
+
+
+@pytest.mark.parametrize(
+    ("parked", "events", "scope"),
+    [
+        (True, ("a", "b"), "b"),
+        (True, (), ""),
+        (False, ("a", "b"), ""),
+    ],
+)
+def test_a_need_is_told_while_it_stands(parked: bool, events: tuple[str, ...], scope: str) -> None:
+    """The newest among these events; none once nobody waits for it any more."""
+    needs = [AuthorizationNeeded(EventId(f"evt_{name}"), NOW, name) for name in events]
+    assert need(Slice(replace(HEAD, parked=parked), (*needs, WORKING), more=False)) == scope

@@ -27,8 +27,8 @@ from papaver.protocol.conversation.model import (
     UserRequested,
 )
 from papaver.protocol.conversation.record import RecordError, read, read_head, write, write_head
-from papaver.protocol.conversation.state import Head
-from papaver.protocol.terms import AccountId, ClientId, ConversationId, EventId, MessageId, UserId
+from papaver.protocol.conversation.state import Access, Asker, Head
+from papaver.protocol.terms import AccountId, AgentId, ClientId, ConversationId, EventId, MessageId, UserId
 
 GOLDEN = Path(__file__).parent / "golden"
 AT = datetime(2026, 10, 8, 19, 3, 0, 123456, tzinfo=UTC)
@@ -82,7 +82,16 @@ FULL = Head(
     parent=ConversationId("cnv_0"),
     open_direct=ConversationId("cnv_2"),
 )
-HEADS = {"bare": BARE, "full": FULL}
+SIGNED_IN = replace(
+    BARE,
+    account_id=AccountId("acc_1"),
+    access=Access(("orders:read", "orders:write"), 1791403380.5),
+    scope="orders:read",
+    parked=True,
+    asked_by=Asker(AgentId("agt_1"), "0.4", {"links": "1.2"}),
+)
+ASKED = replace(BARE, access=Access(()), asked_by=Asker(version="0.4"))
+HEADS = {"bare": BARE, "full": FULL, "signed-in": SIGNED_IN, "asked": ASKED}
 
 
 @pytest.mark.parametrize("name", EVENTS)
@@ -156,7 +165,8 @@ def test_what_is_no_record_is_an_error_of_our_own(record: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "row", [{"status": "unheard"}, {"changed_at": 9223372036854775807}, {"created_at": "x"}, {"id": None}]
+    "row",
+    [{"access": {}}, {"status": "unheard"}, {"changed_at": 9223372036854775807}, {"created_at": "x"}, {"id": None}],
 )
 def test_a_damaged_head_is_an_error_of_our_own(row: dict[str, object]) -> None:
     """As for events."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from papaver.protocol.conversation.model import Responder, Status
-from papaver.protocol.conversation.state import Head
+from papaver.protocol.conversation.state import Access, Head
 from papaver.protocol.terms import ConversationId
 from tests.unit.protocol.conversation.world import DANA, NOW
 
@@ -30,3 +30,22 @@ ASKED = Head(ConversationId("cnv_1"), DANA.client_id, DANA.user_id, NOW, NOW, la
 def test_a_turn_is_due(head: Head, due: bool) -> None:
     """While the agent works on something unanswered, or a handoff has to be seen to."""
     assert head.turn_due is due
+
+
+@pytest.mark.parametrize(
+    ("access", "scopes", "covered"),
+    [
+        (Access(("a", "b")), ("a",), True),
+        (Access(("a", "b")), ("b", "a"), True),
+        (Access(("a", "b")), ("a", "c"), False),
+        (Access(("a",)), ("A",), False),
+        (Access(("a:write",)), ("a",), False),
+        (Access(()), (), True),
+        (Access(("a",), 10.0), ("a",), False),
+        (Access(("a",), 10.1), ("a",), True),
+        (Access(("a",), 9.0), (), False),
+    ],
+)
+def test_a_token_covers_what_it_names_until_it_expires(access: Access, scopes: tuple[str, ...], covered: bool) -> None:
+    """Name by name, and at second 10 only what lives longer."""
+    assert access.covers(scopes, 10.0) is covered

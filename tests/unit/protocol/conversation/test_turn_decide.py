@@ -15,13 +15,15 @@ from papaver.protocol.conversation.operations import (
     Fail,
     HandOff,
     LeaseLost,
+    Park,
+    Read,
     Settled,
     TurnCommand,
     Unavailable,
 )
 from papaver.protocol.errors import ConversationNotFound, InvalidRequest
 from papaver.protocol.terms import ConversationId
-from tests.unit.protocol.conversation.world import DANA, NOW, World, lease, said
+from tests.unit.protocol.conversation.world import DANA, NOW, World, lease, said, signed_in
 
 
 def _answer(here: ConversationId, until: int, *texts: str) -> Answer:
@@ -250,3 +252,80 @@ def test_a_conversation_that_changed_meanwhile_is_not_closed() -> None:
     here = world.start()
     settled = world.do(Expire(here, NOW - timedelta(seconds=1)))
     assert (settled.status, settled.recorded) == (Status.WORKING, False)
+
+
+def _parked() -> tuple[World, ConversationId]:
+    """A signed-out question that needs the account."""
+    world = World()
+    here = world.start()
+    world.do(Park(lease(here), 1, ("orders:read", "orders:write")))
+    return world, here
+
+
+@pytest.mark.requirement("8.11-01", "8.11-04")
+def test_a_turn_that_needs_the_account_is_an_event_then_idle() -> None:
+    """The conversation stays open, the message stays unanswered, and no turn is due."""
+    world, here = _parked()
+    assert world.story(here) == ["user: Where is my order?", "needs orders:read orders:write", "idle/agent"]
+    head = world.heads[here]
+    assert (head.answered_seq, head.asked_seq, head.parked, head.failures) == (0, 1, True, 0)
+    assert not head.turn_due
+    assert world.ended == 1
+
+
+def test_what_was_said_while_the_turn_ran_is_a_reason_to_run_again() -> None:
+    """One event of this turn; the next one sees all that is unanswered, and may need the account as well."""
+    world = World()
+    here = world.start()
+    world.say(here, said("msg_2", "Or just your opening hours."))
+    world.do(Park(lease(here), 1, ("orders:read",)))
+    assert world.heads[here].turn_due
+    world.do(Park(lease(here), 2, ("orders:read",)))
+    assert world.story(here)[2:] == ["needs orders:read", "needs orders:read", "idle/agent"]
+    assert not world.heads[here].turn_due
+
+
+def test_a_token_that_came_while_the_turn_ran_is_not_asked_for() -> None:
+    """The turn runs again with it; one that does not cover, or that the turn had, changes nothing."""
+    world = World()
+    here = world.start()
+    world.do(Read(signed_in("A", "orders:read"), here))
+    had = world.heads[here].access
+    world.do(Park(lease(here), 1, ("orders:read",), None))
+    assert world.story(here) == ["user: Where is my order?"]
+    assert (world.heads[here].turn_due, world.ended) == (True, 1)
+    world.do(Park(lease(here), 1, ("orders:read",), had))
+    assert world.story(here)[1:] == ["needs orders:read", "idle/agent"]
+    world.say(here, said("msg_2"), signed_in("A", "profile"))
+    world.do(Park(lease(here), 4, ("orders:read",), had))
+    assert world.story(here)[-2:] == ["needs orders:read", "idle/agent"]
+
+
+def test_a_handoff_that_nobody_takes_leaves_a_parked_turn_parked() -> None:
+    """Asking for a person is no token; what was said while waiting is looked at, as ever."""
+    world, here = _parked()
+    world.do(HandOff(DANA, here))
+    world.do(Unavailable(lease(here), said("sorry", "Nobody.")))
+    assert world.story(here)[3:] == ["queued/agent", "idle/agent", "company: Nobody."]
+    world.do(HandOff(DANA, here))
+    world.say(here, said("msg_2"))
+    world.do(Unavailable(lease(here), said("sorry_2", "Nobody.")))
+    assert world.story(here)[-1] == "working/agent"
+
+
+def test_a_turn_that_needs_the_account_after_a_handoff_stays_queued() -> None:
+    """The event is recorded; who waits for a person goes on waiting."""
+    world = World()
+    here = world.start()
+    world.do(HandOff(DANA, here))
+    world.do(Park(lease(here), 1, ("orders:read",)))
+    assert world.story(here)[1:] == ["queued/agent", "needs orders:read"]
+    assert (world.heads[here].status, world.heads[here].parked) == (Status.QUEUED, True)
+
+
+def test_a_turn_that_comes_when_all_is_answered_needs_nothing() -> None:
+    """As when a person answered meanwhile: nobody has to sign in for that."""
+    world = World()
+    here = world.start()
+    world.do(_answer(here, 1, "On its way."))
+    assert world.do(Park(lease(here), 1, ("orders:read",))).recorded is False

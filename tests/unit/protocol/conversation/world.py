@@ -11,6 +11,7 @@ from papaver.protocol.conversation.change import Keys, Loaded, SessionRow
 from papaver.protocol.conversation.decide import decide
 from papaver.protocol.conversation.model import (
     Author,
+    AuthorizationNeeded,
     AuthorType,
     Context,
     Event,
@@ -31,7 +32,7 @@ from papaver.protocol.conversation.operations import (
     keys,
 )
 from papaver.protocol.conversation.pages import EventIds
-from papaver.protocol.conversation.state import Head, Lease, Receipt
+from papaver.protocol.conversation.state import Access, Head, Lease, Receipt
 from papaver.protocol.terms import AccountId, ClientId, ConversationId, MessageId, TurnId, UserId
 
 __all__ = ["DANA", "NOW", "World", "lease", "said", "signed_in"]
@@ -40,8 +41,9 @@ NOW = datetime(2026, 10, 8, 19, 3, tzinfo=UTC)
 DANA = Caller(ClientId("https://agent.example/agent.json"), UserId("dana"))
 
 
-def signed_in(account: str, caller: Caller = DANA) -> Caller:
-    return Caller(caller.client_id, caller.user_id, AccountId(account))
+def signed_in(account: str, *scopes: str, until: float | None = None, caller: Caller = DANA) -> Caller:
+    """A caller whose token allows these scopes until then, Unix seconds."""
+    return Caller(caller.client_id, caller.user_id, AccountId(account), access=Access(scopes, until))
 
 
 def said(
@@ -130,5 +132,7 @@ def _short(event: Event) -> str:
             return f"{message.role}: {message.text or ''}"
         case StateChanged():
             return f"{event.status}/{event.responder}"
+        case AuthorizationNeeded():
+            return f"needs {event.scope}"
         case _:
             return type(event).__name__
