@@ -1,15 +1,17 @@
-"""A Company in a FastAPI app: as in Starlette, and its Sessions as dependencies."""
+"""A Company in a FastAPI app: as in Starlette, and its Sessions and accounts as dependencies."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response, Security
+from fastapi.security import OAuth2AuthorizationCodeBearer
 
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
-from papaver.adapters.starlette import Mounted
+from papaver.adapters.starlette import Mounted, check_signed_in
 from papaver.company.app import Company
 from papaver.protocol.session import VerifiedSession
+from papaver.protocol.signed_in import OAuthCaller, SignedInSession
 
 __all__ = ["Poppy"]
 
@@ -21,12 +23,16 @@ class Poppy(Mounted):
 
     @app.get("/cart")
     async def cart(session: Annotated[VerifiedSession, poppy.session()]) -> Cart: ...
+
+    @app.get("/orders")
+    async def orders(session: Annotated[SignedInSession, poppy.signed_in("orders:read")]) -> list[Order]: ...
     """
 
     def __init__(
         self, app: FastAPI, company: Company, *, network: NetworkSettings | None = None, turns: bool = True
     ) -> None:
         super().__init__(app, company, network=network, turns=turns)
+        self._scheme = _scheme_of(company)
 
     def session(self) -> Any:
         """A dependency: the verified Session of the request, signed out or in; refusals leave by section 7's table.
@@ -36,8 +42,64 @@ class Poppy(Mounted):
 
         async def verified(request: Request, response: Response) -> VerifiedSession:
             session = await self.verified(request)
-            for name, value in self.company.retirement(session):
-                response.headers[name] = value
+            self._tell_retirement(session, response)
             return session
 
         return Depends(verified)
+
+    def signed_in(self, *scopes: str) -> Any:
+        """A dependency: the Session of a signed-in User whose access token has these scopes (5.4, 7).
+
+        They appear in the app's OpenAPI description, as scopes of the Company's OAuth 2.0 scheme (4.7).
+        Raises ConfigurationError without a scope, and at a Company without an issuer.
+        """
+        check_signed_in(self.company, scopes)
+
+        described = Security(self._scheme)
+
+        async def verified(request: Request, response: Response, _: Any = described) -> SignedInSession:
+            session = await self.verified_signed_in(request, *scopes)
+            self._tell_retirement(session, response)
+            return session
+
+        return Security(verified, scopes=list(scopes))
+
+    def unverified(self, *scopes: str) -> Any:
+        """A dependency for a route that uses no Session: who it is from, by the access token alone (5.3).
+
+        The Session header is not looked at, and nothing of it is there. Token, scopes and DPoP proof are checked;
+        signed out is enough where no scope is named.
+        """
+        if not scopes:
+
+            async def anybody(request: Request) -> OAuthCaller:
+                return await self.caller(request)
+
+            return Depends(anybody)
+        check_signed_in(self.company, scopes)
+
+        described = Security(self._scheme)
+
+        async def somebody(request: Request, _: Any = described) -> OAuthCaller:
+            return await self.caller(request, *scopes)
+
+        return Security(somebody, scopes=list(scopes))
+
+    def _tell_retirement(self, session: VerifiedSession, response: Response) -> None:
+        for name, value in self.company.retirement(session):
+            response.headers[name] = value
+
+
+def _scheme_of(company: Company) -> Any:
+    """The Company's OAuth 2.0 scheme for OpenAPI, with its scopes' descriptions."""
+    sign_in = company.sign_in
+    if sign_in is None:
+        return None
+    return OAuth2AuthorizationCodeBearer(
+        sign_in.authorization_endpoint,
+        sign_in.token_endpoint,
+        refreshUrl=sign_in.token_endpoint,
+        scopes={scope.name: scope.description for scope in company.offer.scopes},
+        scheme_name=f"poppy-{company.offer.domain}",
+        auto_error=False,
+    )

@@ -15,6 +15,7 @@ from papaver.adapters.httpx2.resolve_map import NetworkSettings
 from papaver.adapters.system import SystemClock, SystemIds
 from papaver.company.app import Company
 from papaver.ports.pages import Pages
+from papaver.ports.personal_agent import Poster
 from papaver.ports.system import Clock, Fetcher, Ids
 
 __all__ = ["pages_of", "running"]
@@ -42,7 +43,12 @@ async def running(
             await company.store.open()
             stack.push_async_callback(company.store.close)
         await company.wire(
-            clock or SystemClock(), ids or SystemIds(), fetcher, pages=pages_of(company), turns_elsewhere=not turns
+            clock or SystemClock(),
+            ids or SystemIds(),
+            fetcher,
+            pages=pages_of(company),
+            poster=await _poster(company, network, stack),
+            turns_elsewhere=not turns,
         )
         stack.callback(company.unwire)
         stack.enter_context(_on_signals(company.stop))
@@ -59,6 +65,17 @@ def pages_of(company: Company) -> Pages | None:
     from papaver.screens import HtmlPages
 
     return HtmlPages()
+
+
+async def _poster(company: Company, network: NetworkSettings | None, stack: AsyncExitStack) -> Poster | None:
+    """The way to the issuer of a Company that asks it about tokens; nothing is imported for any other."""
+    if company.sign_in is None or company.sign_in.shows_pages:
+        return None
+    from papaver.adapters.httpx2.poster import GuardedPoster
+
+    poster = GuardedPoster(network or NetworkSettings())
+    stack.push_async_callback(poster.aclose)
+    return poster
 
 
 async def _ended(turns: asyncio.Task[None]) -> None:

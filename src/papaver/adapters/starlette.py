@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,10 +19,11 @@ from papaver.adapters.running import running
 from papaver.company.app import Company
 from papaver.protocol.errors import ConfigurationError, PoppyError
 from papaver.protocol.session import VerifiedSession
+from papaver.protocol.signed_in import OAuthCaller, SignedInSession
 from papaver.values.rules import rule
 from papaver.web.messages import Response
 
-__all__ = ["CompanyRoute", "Mounted", "Poppy", "check_distinct"]
+__all__ = ["CompanyRoute", "Mounted", "Poppy", "check_distinct", "check_signed_in"]
 
 ASKED = "papaver.company"
 """Where a request's scope says which Company was asked to verify it."""
@@ -67,6 +68,17 @@ def check_distinct(company: Company, others: list[Company]) -> None:
             )
 
 
+@rule("configuration.signed-in")
+def check_signed_in(company: Company, scopes: Sequence[str]) -> None:
+    """Who asks for an account says for which scopes, because the challenge has to, and has an issuer (3.2, 7)."""
+    if company.sign_in is None or not scopes:
+        raise ConfigurationError(
+            f"signed_in({', '.join(map(repr, scopes))}) at {company.offer.name}: it takes at least one scope, and a "
+            "Company with sign_in=",
+            rule="configuration.signed-in",
+        )
+
+
 class Mounted:
     """A Company in front of an app's middleware and routes, in its lifespan, and among its exception handlers.
 
@@ -103,6 +115,16 @@ class Mounted:
         request.scope[ASKED] = self.company
         return await self.company.verify_api(incoming_of(request.scope, request.receive))
 
+    async def verified_signed_in(self, request: StarletteRequest, *scopes: str) -> SignedInSession:
+        """As `verified`, with the User's account and these scopes; a refusal names them (5.4, 7)."""
+        request.scope[ASKED] = self.company
+        return await self.company.verify_signed_in(incoming_of(request.scope, request.receive), *scopes)
+
+    async def caller(self, request: StarletteRequest, *scopes: str) -> OAuthCaller:
+        """Who a request is from, by its access token alone, where no Session is used (5.3)."""
+        request.scope[ASKED] = self.company
+        return await self.company.verify_without_session(incoming_of(request.scope, request.receive), *scopes)
+
     async def _refused(self, request: StarletteRequest, error: Exception) -> StarletteResponse:
         """One handler for all Companies of an app: each writes the refusals of the requests it was asked about."""
         if not isinstance(error, PoppyError):
@@ -120,6 +142,15 @@ class Poppy(Mounted):
     async def session(self, request: StarletteRequest) -> VerifiedSession:
         """`await poppy.session(request)` in a route: see `Mounted.verified`."""
         return await self.verified(request)
+
+    async def signed_in(self, request: StarletteRequest, *scopes: str) -> SignedInSession:
+        """`await poppy.signed_in(request, "orders:read")`: a Session with the User's account and these scopes."""
+        check_signed_in(self.company, scopes)
+        return await self.verified_signed_in(request, *scopes)
+
+    async def unverified(self, request: StarletteRequest, *scopes: str) -> OAuthCaller:
+        """For a route that uses no Session: its header is not looked at, an access token is (5.3)."""
+        return await self.caller(request, *scopes)
 
 
 def to_starlette(response: Response) -> StarletteResponse:

@@ -1,7 +1,9 @@
 """The Company's side: `Company`, and what its handler is given and returns."""
 
 from papaver.company.app import Company
+from papaver.company.external_issuer import ExternalIssuer, Introspection
 from papaver.company.offer import Mcp, OpenApi
+from papaver.company.scopes import Scope
 from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Texts
 from papaver.company.turn import Handler, Reply, ScopesNeeded, Turn
@@ -10,11 +12,14 @@ from papaver.protocol.negotiation import Retirement
 __all__ = [
     "Company",
     "CompanyLimits",
+    "ExternalIssuer",
     "Handler",
+    "Introspection",
     "Mcp",
     "OpenApi",
     "Reply",
     "Retirement",
+    "Scope",
     "ScopesNeeded",
     "Texts",
     "Turn",

@@ -20,13 +20,14 @@ from papaver.company.turn import Handler, check_answers_async
 from papaver.company.wired import Wired
 from papaver.ports.company import ClientStore, CompanyStore
 from papaver.ports.pages import Pages
+from papaver.ports.personal_agent import Poster
 from papaver.ports.system import Clock, Fetcher, Ids
 from papaver.protocol.company import company_identifier
 from papaver.protocol.dialect import Dialect, Version
 from papaver.protocol.errors import ConfigurationError, PoppyError
 from papaver.protocol.negotiation import Retirement, read_version
 from papaver.protocol.session import VerifiedSession
-from papaver.protocol.signed_in import OAuthCaller
+from papaver.protocol.signed_in import OAuthCaller, SignedInSession
 from papaver.protocol.terms import CompanyId
 from papaver.values.rules import rule
 from papaver.web.messages import Response
@@ -164,11 +165,14 @@ class Company:
     async def verify_api(self, incoming: Incoming) -> VerifiedSession:
         """The verified Session of a request to the app's own API (5.3). Raises a PoppyError; see `api_error`.
 
-        `protocol.signed_in.signed_in(session, "orders:read")` makes it one with account and scopes, or raises.
         For a request that a proxy asks about before it lets it through (B22), `incoming` has the original one's method,
         path and query: take these from a proxy that you trust, and from nobody else.
         """
         return await self._running().endpoints.verify(incoming)
+
+    async def verify_signed_in(self, incoming: Incoming, *scopes: str) -> SignedInSession:
+        """As `verify_api`, for what needs the User's account with these scopes (5.4). Raises a PoppyError."""
+        return await self._running().endpoints.verify_signed_in(incoming, *scopes)
 
     async def verify_without_session(self, incoming: Incoming, *scopes: str) -> OAuthCaller:
         """Who a request to the app's own API is from, at an endpoint that uses no Session (5.3).
@@ -214,11 +218,19 @@ class Company:
         return await self._wired.health.answer(method, {} if ours else {"host": FOREIGN})
 
     async def wire(
-        self, clock: Clock, ids: Ids, fetcher: Fetcher, *, pages: Pages | None = None, turns_elsewhere: bool = False
+        self,
+        clock: Clock,
+        ids: Ids,
+        fetcher: Fetcher,
+        *,
+        pages: Pages | None = None,
+        poster: Poster | None = None,
+        turns_elsewhere: bool = False,
     ) -> None:
         """Hand in the outside world; adapters call it. The store is open by then.
 
-        `pages`: renders what an embedded issuer shows to Users. `turns_elsewhere`: another process runs the turns.
+        `pages`: renders what an embedded issuer shows to Users. `poster`: asks an external issuer about tokens.
+        `turns_elsewhere`: another process runs the turns.
         """
         self.check_complete()
         check_not_running(self.offer, self._wired)
@@ -238,6 +250,7 @@ class Company:
             turns_elsewhere,
             self.sign_in,
             pages,
+            poster,
             self._refuse_account_change,
             self._dpop_nonces,
         )

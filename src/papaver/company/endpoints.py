@@ -19,7 +19,7 @@ from papaver.protocol.errors import ConfigurationError, InvalidRequest, PoppyErr
 from papaver.protocol.negotiation import VERSION_HEADER, negotiate, retirement_fields
 from papaver.protocol.session import BoundSession, VerifiedSession
 from papaver.protocol.session_checks import check_header_once
-from papaver.protocol.signed_in import OAuthCaller, without_session
+from papaver.protocol.signed_in import OAuthCaller, SignedInSession, signed_in, without_session
 from papaver.values import strict_json
 from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
@@ -85,6 +85,16 @@ class Endpoints:
             response = self._refused(error, attempt)
         more = self.retirement(dialect.version) if self._retiring else ()
         return Response(response.status, response.headers.with_(*more), response.body) if more else response
+
+    async def verify_signed_in(self, incoming: Incoming, *scopes: str) -> SignedInSession:
+        """As `verify`, for a request that needs the User's account with these scopes (5.4, 7)."""
+        session = await self.verify(incoming)
+        try:
+            return signed_in(session, *scopes)
+        except PoppyError as error:
+            attempt = Attempt(incoming, client=session.client_id, proven=True)
+            self._negotiate(attempt)
+            raise self._told(error, attempt) from None
 
     async def verify(self, incoming: Incoming) -> VerifiedSession:
         """The Session of a request to the app's own API (5.3).

@@ -18,9 +18,9 @@ class CompanyLimits:
     """Sizes in bytes, times in seconds, rates per minute."""
 
     iat_window: int = _limit(60, "Session JWT: `iat` accepted this far from now, both ways", low=1, high=300)
-    dpop_window: int = _limit(
-        60, "DPoP proof at a service: `iat` this far from now, both ways", low=1, high=300
-    )
+    dpop_window: int = _limit(60, "DPoP proof at a service: `iat` this far from now, both ways", low=1, high=300)
+    tokens_cached: int = _limit(10_000, "verified access tokens of an external issuer, kept in memory", low=1)
+    introspection_seconds: int = _limit(5, "until an issuer has said whether a token is good; later: 503", low=1)
     header_bytes: int = _limit(8 * 1024, "Session header, above: `invalid_session`", low=1024, high=64 * 1024)
     body_bytes: int = _limit(256 * 1024, "request body, above: 413; a reply of the handler", low=1024, high=256 * 1024)
     text_bytes: int = _limit(64 * 1024, "message text, above: 413", low=1, high=64 * 1024)

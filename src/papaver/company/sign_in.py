@@ -13,6 +13,7 @@ from papaver.company.settings import CompanyLimits
 from papaver.oauth.access_tokens import AccessToken
 from papaver.ports.company import CompanyTables
 from papaver.ports.pages import Pages
+from papaver.ports.personal_agent import Poster
 from papaver.ports.system import Clock, Fetcher, Ids
 from papaver.web.messages import Response
 
@@ -36,7 +37,10 @@ class TokenVerifier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IssuerParts:
-    """What an issuer takes from the Company that runs it. `pages` is None where no adapter brings web pages."""
+    """What an issuer takes from the Company that runs it.
+
+    `pages`   None where no adapter brings web pages      `poster`  the way to an introspection endpoint, where asked
+    """
 
     offer: Offer
     tables: CompanyTables
@@ -46,6 +50,7 @@ class IssuerParts:
     fetcher: Fetcher
     limits: CompanyLimits
     pages: Pages | None
+    poster: Poster | None = None
 
 
 class RunningIssuer(Protocol):

@@ -29,6 +29,7 @@ from papaver.company.turns import Turns
 from papaver.oauth.dpop import Nonces
 from papaver.ports.company import CompanyStore, CompanyTables
 from papaver.ports.pages import Pages
+from papaver.ports.personal_agent import Poster
 from papaver.ports.system import Clock, Fetcher, Ids
 from papaver.protocol.conversation.pages import EventIds
 from papaver.protocol.dialect import Dialect, Version
@@ -74,6 +75,7 @@ class Wired:
         turns_elsewhere: bool,
         sign_in: SignIn | None,
         pages: Pages | None,
+        poster: Poster | None,
         refuse_account_change: bool,
         dpop_nonces: bool,
     ) -> None:
@@ -82,7 +84,7 @@ class Wired:
         self.clients = tables.clients
         self.issuer: RunningIssuer | None = None
         if sign_in is not None:
-            self.issuer = sign_in.run(IssuerParts(offer, tables, registry, clock, ids, fetcher, limits, pages))
+            self.issuer = sign_in.run(IssuerParts(offer, tables, registry, clock, ids, fetcher, limits, pages, poster))
         nonces = Nonces(hmac.digest(tables.secret, b"papaver dpop nonces", "sha256")) if dpop_nonces else None
         bound = sign_in is not None and sign_in.dpop
         tokens = Tokens(
