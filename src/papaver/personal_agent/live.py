@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from papaver.personal_agent.described import Descriptions, never_signed
 from papaver.personal_agent.flows.effects import Flow
 from papaver.personal_agent.ids import agent_id, session_id, user_id
 from papaver.personal_agent.records import ServiceRow
@@ -84,6 +85,7 @@ class LiveSession:
     `chain`     the sign-in whose tokens this `sid` has carried; one that may be another account's needs another (5.4)
     `nonces`    origin → the DPoP nonce to use there (RFC 9449 8)
     `services`  a service's URL → what its own metadata said (4.5)
+    `descriptions`  the OpenAPI descriptions, when they were loaded (section 7)
     """
 
     __slots__ = (
@@ -92,6 +94,7 @@ class LiveSession:
         "_learn",
         "_opened",
         "chain",
+        "descriptions",
         "ended",
         "found",
         "nonces",
@@ -113,6 +116,7 @@ class LiveSession:
         self.not_before: dict[str, float] = {}
         self.ended = False
         self.chain: str | None = None
+        self.descriptions: Descriptions | None = None
         self.nonces: dict[str, str] = {}
         self.services: dict[str, ServiceRow] = {}
         self._described: tuple[Service, ...] = ()
@@ -138,14 +142,14 @@ class LiveSession:
 
     def describe(self, service: Service) -> None:
         """What an OpenAPI description defines joins the Session's destinations (5.2)."""
-        self._described = (*(one for one in self._described if one.url != service.url), service)
+        self._described = (*(one for one in self._described if not _same(one, service)), service)
 
     def destinations(self, opened: OpenedSession | None = None) -> Destinations:
         """What may receive the Session header, OpenAPI descriptions included; now, or of one `sid`."""
         opened = opened or self._opened
-        named = session_destinations(self.found.document) if opened is None else opened.destinations
+        named = destinations_of(self.found) if opened is None else opened.destinations
         added = [destination for one in self.described for destination in one.destinations]
-        return Destinations((*named.listed, *added)) if added else named
+        return replace(named, described=tuple(added)) if added else named
 
     def opened(self) -> Flow[OpenedSession]:
         """The Session in use, opened with a fresh `sid` when there is none."""
@@ -161,7 +165,7 @@ class LiveSession:
                     found=found,
                     dialect=self.setup.dialects[found.version],
                     extensions=choose_extensions(self.setup.extensions, found.document.extensions),
-                    destinations=session_destinations(found.document),
+                    destinations=destinations_of(found),
                 )
         return self._opened
 
@@ -190,3 +194,13 @@ class LiveSession:
             agent = None if whose.agent is None else (yield from agent_id(ids, whose.user, whose.agent, company))
             known = self._ids.setdefault(company, (user, agent))
         return known
+
+
+def destinations_of(found: Discovered) -> Destinations:
+    """What may receive the Session header, before any description is loaded (5.2)."""
+    return session_destinations(found.document, never=never_signed(found))
+
+
+def _same(one: Service, other: Service) -> bool:
+    """Whether both are the same server of the same description."""
+    return (one.url, one.described_at) == (other.url, other.described_at)

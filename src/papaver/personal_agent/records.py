@@ -17,6 +17,7 @@ __all__ = [
     "COMPANY",
     "CONVERSATION",
     "DELEGATED_KEY",
+    "DESCRIPTION",
     "OUTBOX",
     "SERVICE",
     "SIGN_IN",
@@ -39,6 +40,7 @@ ACCOUNT: Final = "account"
 COMPANY: Final = "company"
 CONVERSATION: Final = "conversation"
 DELEGATED_KEY: Final = "delegated-key"
+DESCRIPTION: Final = "description"
 OUTBOX: Final = "outbox"
 SERVICE: Final = "service"
 SIGN_IN: Final = "sign-in"

@@ -10,9 +10,11 @@ from typing import Self, TypeVar
 from papaver.personal_agent.accounts import is_in, within
 from papaver.personal_agent.content import compose
 from papaver.personal_agent.conversation import Conversation
+from papaver.personal_agent.described import DescribedApi
 from papaver.personal_agent.driver import Ports, Sender, drive
 from papaver.personal_agent.flows.access import account_of
 from papaver.personal_agent.flows.converse import Delivered, deliver, deliver_pending, write
+from papaver.personal_agent.flows.describe import describe
 from papaver.personal_agent.flows.effects import Flow, load
 from papaver.personal_agent.flows.sign_in import BegunDirect, begin, complete, poll
 from papaver.personal_agent.flows.sign_out import sign_out
@@ -190,6 +192,14 @@ class Session:
         at the next sign-in or `sign_out`.
         """
         return await self.run(sign_out(self.live))
+
+    async def apis(self) -> tuple[DescribedApi, ...]:
+        """Load the OpenAPI descriptions that the Company's document lists (section 7); they are kept while fresh.
+
+        `http` does it by itself, once, before it refuses a URL. What they describe is content from the Company: data,
+        never instructions (10.1).
+        """
+        return await self.run(describe(self.live))
 
     def describe(self, service: str, destinations: Iterable[Destination], described_at: str) -> None:
         """What an OpenAPI description defines becomes part of the Session (5.2, section 7).

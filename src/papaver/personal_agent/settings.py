@@ -21,7 +21,11 @@ class AgentLimits:
     delegation_renewed: int = _limit(600, "delegated key replaced this long before its delegation's `exp`", low=30)
     document_bytes: int = _limit(100 * 1024, "a document of a Company, after decompression", low=1024)
     document_seconds: int = _limit(5, "fetch of a document, all hops included", low=1)
-    document_redirects: int = _limit(5, "redirect hops of `poppy.json`", low=0, high=20)
+    document_redirects: int = _limit(5, "redirect hops of `poppy.json` and of OpenAPI descriptions", low=0, high=20)
+    description_bytes: int = _limit(
+        5 * 1024 * 1024, "an OpenAPI description, after decompression", low=1024, high=5 * 1024 * 1024
+    )
+    description_retry: int = _limit(30, "OpenAPI description that could not be had asked for again, after", low=1)
     document_fresh: int = _limit(300, "a Company's documents kept without a word from it", low=0)
     document_fresh_most: int = _limit(3600, "a Company's documents kept at most", low=0)
     retry_after_most: int = _limit(60, "longest `Retry-After` that is waited for; above it the caller is told", low=0)

@@ -18,7 +18,7 @@ class Vault(Protocol):
     """Rows of bytes under (kind, key). Values are encrypted at rest; kinds and keys are hidden too (keyed hashes).
 
     A vault belongs to one Personal Agent. Kinds in use: `user-id`, `agent-id`, `delegated-key`, `company`, `session`,
-    `conversation`, `outbox`, `account`, `sign-in`, `service`.
+    `conversation`, `outbox`, `account`, `sign-in`, `service`, `description`.
     """
 
     async def open(self) -> None: ...

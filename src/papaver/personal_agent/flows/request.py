@@ -9,6 +9,7 @@ from papaver.oauth.dpop import make_proof
 from papaver.personal_agent.accounts import Access
 from papaver.personal_agent.flows.access import access_for
 from papaver.personal_agent.flows.attempts import Attempt, Need, Recovery
+from papaver.personal_agent.flows.describe import describe_if_unlisted
 from papaver.personal_agent.flows.effects import Flow, SessionFields, Sign, send, sign
 from papaver.personal_agent.flows.endpoints import note_nonce
 from papaver.personal_agent.flows.recoveries import paced, recovery_of
@@ -51,6 +52,7 @@ def signed(live: LiveSession, build: Build, needed: Sequence[str] = ()) -> Flow[
         opened = yield from live.opened()
         request = build(opened)
         check_headers_ours(request, opened)
+        yield from describe_if_unlisted(live, opened, request)
         check_destination(request.url, request.method, live.destinations(opened))
         yield from paced(live, request)
         access = yield from access_for(live, opened, request, need.scopes)
