@@ -41,8 +41,7 @@ class Form(Mapping[str, tuple[str, ...]]):
         Raises `InvalidOAuthRequest` when it is given twice.
         """
         values = self._values.get(name, ())
-        if len(values) > 1:
-            check_parameter_once(name, values)
+        check_parameter_once(name, values)
         return "".join(values[:1]) or None
 
     def all(self, name: str) -> tuple[str, ...]:
