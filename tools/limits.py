@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from papaver.company.authserver.settings import IssuerLimits
 from papaver.company.settings import CompanyLimits
 from papaver.personal_agent.settings import AgentLimits
 from papaver.ports.system import FetchPolicy
@@ -27,6 +28,7 @@ that the specification names. Sizes are in bytes, times in seconds, rates a minu
 """
 _SETTINGS = (
     ("A Company", "papaver.company.settings.CompanyLimits", CompanyLimits),
+    ("An embedded issuer", "papaver.company.authserver.settings.IssuerLimits", IssuerLimits),
     ("A Personal Agent", "papaver.personal_agent.settings.AgentLimits", AgentLimits),
 )
 

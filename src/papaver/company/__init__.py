@@ -1,6 +1,7 @@
 """The Company's side: `Company`, and what its handler is given and returns."""
 
 from papaver.company.app import Company
+from papaver.company.authserver import EmbeddedIssuer, InteractionOver, IssuerLimits
 from papaver.company.external_issuer import ExternalIssuer, Introspection
 from papaver.company.offer import Mcp, OpenApi
 from papaver.company.scopes import Scope

@@ -205,13 +205,8 @@ class RunningEmbedded:
             "peer": incoming.peer,
         }
         ours = response.status == 500
-        usual = isinstance(error, AuthorizationPending)
-        log.log(
-            logging.ERROR if ours else logging.DEBUG if usual else logging.WARNING,
-            "%s",
-            json.dumps(line),
-            exc_info=error if ours else None,
-        )
+        usual = logging.DEBUG if isinstance(error, AuthorizationPending) else logging.WARNING
+        log.log(logging.ERROR if ours else usual, "%s", json.dumps(line), exc_info=error if ours else None)
 
 
 _PAGES: Final[Mapping[str, Callable[[Desk, Incoming], Awaitable[Response]]]] = {
