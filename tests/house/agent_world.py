@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from papaver.jose.keys import KeySet, PrivateKey, PublicKey
 from papaver.personal_agent.delegated import DelegatedKeys
 from papaver.personal_agent.flows.discover import discover
-from papaver.personal_agent.flows.effects import Exclusive, Fetch, Flow, Keep, Load, LoadAll, Send, Sign, Wait
+from papaver.personal_agent.flows.effects import Exclusive, Fetch, Flow, Keep, Load, LoadAll, Post, Send, Sign, Wait
 from papaver.personal_agent.identity import Identity
 from papaver.personal_agent.live import LiveSession, Whose
 from papaver.personal_agent.settings import AgentLimits
@@ -205,6 +205,7 @@ class World:
         self.clock = ManualClock(NOW)
         self.ids = SeededIds()
         self.keys = Keys()
+        self.redirect_uris: tuple[str, ...] = ()
         self.company_ahead = 0.0
         self.waits: list[float] = []
         self.fetched: list[Request] = []
@@ -215,7 +216,7 @@ class World:
 
     def setup(self) -> Setup:
         """A process of this Personal Agent: everything that a restart makes anew."""
-        identity = Identity(CLIENT_ID, self.keys)
+        identity = Identity(CLIENT_ID, self.keys, redirect_uris=self.redirect_uris)
         return Setup(
             identity=identity,
             limits=self.limits,
@@ -226,11 +227,13 @@ class World:
             extensions=self.extensions,
         )
 
-    def live(self, user: str = "dana", agent: str | None = None, *, setup: Setup | None = None) -> LiveSession:
+    def live(
+        self, user: str = "dana", agent: str | None = None, *, setup: Setup | None = None, **more: Any
+    ) -> LiveSession:
         """A Session of a discovered Company."""
         setup = setup or self.setup()
         outcome = self.run(discover(setup, self.company.domain))
-        return LiveSession(setup, outcome.found, Whose(user, agent))
+        return LiveSession(setup, outcome.found, Whose(user, agent, **more))
 
     def run(self, flow: Flow[T], *, before: int | None = None, after: int | None = None) -> T:
         """Drive a flow. Crash when the effect of that number, from 0, is due (`before`) or was performed (`after`)."""
@@ -262,11 +265,17 @@ class World:
                 sent = effect.request.headers.with_(
                     *effect.fields.declared, (effect.fields.header, effect.fields.jwt.reveal())
                 )
+                for name, secret in (("authorization", effect.fields.authorization), ("dpop", effect.fields.proof)):
+                    sent = sent if secret is None else sent.with_((name, secret.reveal()))
                 request = replace(effect.request, headers=sent)
                 return self.company.take(request, self.clock.now() + self.company_ahead)
             case Fetch():
                 self.fetched.append(effect.request)
                 return self.company.serve(effect.request.url)
+            case Post():
+                auth: Any = getattr(self.company, "auth", None)
+                response: Response = auth.take(effect.request, self.clock.now())
+                return replace(response, url=effect.request.url)
             case Wait():
                 self.waits.append(effect.seconds)
                 self.clock.advance(effect.seconds)
@@ -288,6 +297,7 @@ class World:
                         now=self.clock.now() + effect.offset,
                         jti=self.ids.token(),
                         agent_id=effect.agent_id,
+                        access_token=None if effect.access_token is None else effect.access_token.reveal(),
                     )
                 )
             case _:

@@ -109,6 +109,9 @@ class BegunDevice:
     authorization: DeviceAuthorization = field(repr=False)
     expires_at: float
 
+    def __reduce__(self) -> Never:
+        raise TypeError("a sign-in is never pickled")
+
 
 def begin(
     live: LiveSession, scopes: Sequence[str], redirect_uri: str | None, device: bool | None
