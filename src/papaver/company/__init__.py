@@ -13,9 +13,12 @@ from papaver.protocol.negotiation import Retirement
 __all__ = [
     "Company",
     "CompanyLimits",
+    "EmbeddedIssuer",
     "ExternalIssuer",
     "Handler",
+    "InteractionOver",
     "Introspection",
+    "IssuerLimits",
     "Mcp",
     "OpenApi",
     "Reply",
