@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any, overload
 
 from papaver.company.journal import Steps
-from papaver.oauth import scopes as oauth_scopes
+from papaver.oauth.scopes import read_scope, union
 from papaver.protocol.conversation.model import Author, Context, Event, Message, MessageAdded
 from papaver.protocol.conversation.state import Access
 from papaver.protocol.errors import ConfigurationError
@@ -126,7 +126,7 @@ class Account:
         try:
             check_scopes_held(self.access, scopes, self._now())
         except ScopesNeeded as error:
-            self.needed = oauth_scopes.union(self.needed, error.scopes)
+            self.needed = union(self.needed, error.scopes)
             raise
         assert self.id is not None
         return self.id
@@ -199,9 +199,7 @@ class Turn:
         messages (8.11). Nothing that this run said is sent. So ask before anything is changed: `once` remembers nothing
         from one run to the next. Raises InvalidScope for what cannot be a scope.
         """
-        for scope in scopes or ("",):
-            oauth_scopes.check_scope_form(scope)
-        return self._account.require(oauth_scopes.union(scopes))
+        return self._account.require(read_scope(" ".join(scopes)))
 
     @property
     def locale(self) -> str | None:
