@@ -108,11 +108,13 @@ class CompanyBench:
         gone: asyncio.Event | None = None,
         peer: str = "192.0.2.7",
         unread: bool = False,
+        token: str | None = None,
+        scheme: str = "Bearer",
         **claims: Any,
     ) -> Answer:
         """One request to the conversation endpoint. `headers` with None leaves one out; `claims` go into the JWT.
 
-        `unread`: asking for the body is a failure.
+        `token`: signed in, with this access token. `unread`: asking for the body is a failure.
         """
         offer = self.company.offer
         url = offer.endpoint + suffix
@@ -121,8 +123,10 @@ class CompanyBench:
             "poppy-version": VERSION,
             "content-type": "application/json" if method == "POST" else None,
         }
+        if token is not None:
+            sent["authorization"] = f"{scheme} {token}"
         if headers is None or "poppy-session" not in headers:
-            said: dict[str, Any] = {"now": self.clock.now(), **claims}
+            said: dict[str, Any] = {"now": self.clock.now(), "access_token": token, **claims}
             sent["poppy-session"] = signer.header(method, url, self.company.id, **said)
         sent.update(headers or {})
         content = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
@@ -183,13 +187,30 @@ class CompanyBench:
         await checkpoint()
 
     async def verify(
-        self, method: str, path: str, *, query: str = "", headers: Mapping[str, str | None] | None = None, **claims: Any
+        self,
+        method: str,
+        path: str,
+        *,
+        query: str = "",
+        headers: Mapping[str, str | None] | None = None,
+        token: str | None = None,
+        scheme: str = "Bearer",
+        scopes: tuple[str, ...] = (),
+        **claims: Any,
     ) -> VerifiedSession:
-        """The Session of a request to an API of the app, at `path` as the app sees it. Raises the PoppyError."""
-        said: dict[str, Any] = {"now": self.clock.now(), **claims}
+        """The Session of a request to an API of the app, at `path` as the app sees it. Raises the PoppyError.
+
+        With `scopes`, of a route that needs them.
+        """
+        said: dict[str, Any] = {"now": self.clock.now(), "access_token": token, **claims}
         header = self.agent.header(method, self.company.offer.app_url + path, self.company.id, **said)
-        sent: dict[str, str | None] = {"poppy-version": VERSION, "poppy-session": header, **(headers or {})}
-        return await self.company.verify_api(self.bare(method, path, query, Headers(_present(sent))))
+        sent: dict[str, str | None] = {"poppy-version": VERSION, "poppy-session": header}
+        if token is not None:
+            sent["authorization"] = f"{scheme} {token}"
+        incoming = self.bare(method, path, query, Headers(_present({**sent, **(headers or {})})))
+        if scopes:
+            return await self.company.verify_signed_in(incoming, *scopes)
+        return await self.company.verify_api(incoming)
 
     def bare(self, method: str, path: str, query: str = "", headers: Headers = Headers(), host: str = "") -> Incoming:
         """A request without a body, as an adapter hands it in."""

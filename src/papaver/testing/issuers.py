@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from papaver.company.incoming import Incoming
 from papaver.company.sign_in import IssuerParts
+from papaver.jose.keys import PrivateKey
 from papaver.oauth.access_tokens import AccessToken
 from papaver.ports.grants import digest
 from papaver.protocol.errors import InvalidToken
-from papaver.testing.keys import NOW
+from papaver.testing.keys import NOW, compact
 from papaver.web.messages import Response
 
-__all__ = ["ISSUER", "HeldIssuer"]
+__all__ = ["ISSUER", "HeldIssuer", "proof"]
 
 ISSUER = "https://auth.example.com"
 CLIENT = "https://agent.example/agent.json"
+
+
+def proof(
+    key: PrivateKey, method: str, url: str, token: str, *, jose: Mapping[str, object] | None = None, **claims: object
+) -> str:
+    """A DPoP proof for one request with `token`, correct but for what `jose` and `claims` replace or OMIT."""
+    header = {"typ": "dpop+jwt", "alg": key.alg, "jwk": key.public.jwk(), **(jose or {})}
+    body = {"jti": "prf_1", "htm": method, "htu": url, "iat": int(NOW), "ath": digest(token), **claims}
+    return compact(key, header, body)
 
 
 class HeldIssuer:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from papaver.protocol import errors
-from papaver.protocol.dialect import Place, Received
+from papaver.protocol.dialect import Challenged, Place, Received
 from papaver.protocol.errors import (
     AccountNeeded,
     ConversationClosed,
@@ -27,6 +27,7 @@ from papaver.protocol.errors import (
     MessageIdConflict,
     PayloadTooLarge,
     PoppyError,
+    ProofNonceNeeded,
     RateLimited,
     SessionEnded,
     TemporarilyUnavailable,
@@ -34,6 +35,7 @@ from papaver.protocol.errors import (
 )
 from papaver.values.errors import PapaverError
 from papaver.versions.v0_4.errors import ERRORS, STATUSES
+from papaver.web.challenges import read_challenges
 from papaver.web.messages import Headers, Response
 
 BOTH = list(Place)
@@ -41,6 +43,7 @@ MADE: dict[type[PapaverError], Callable[[], PapaverError]] = {
     DirectConversationOpen: lambda: DirectConversationOpen("cnv_2"),
     ExtensionRequired: lambda: ExtensionRequired("example.com/gift-wrap"),
     InsufficientScope: lambda: InsufficientScope("orders:read"),
+    ProofNonceNeeded: lambda: ProofNonceNeeded("nonce-1"),
     RateLimited: lambda: RateLimited(1),
     TemporarilyUnavailable: lambda: TemporarilyUnavailable(1),
 }
@@ -127,6 +130,44 @@ def test_token_errors_are_in_the_header_and_repeated_in_the_body(place: Place) -
     received = ERRORS.read(scope)
     assert received is not None
     assert (received.code, received.attributes["scope"]) == ("insufficient_scope", "a b")
+
+
+EACH = Challenged(("Bearer", "DPoP"), ("ES256", "PS384"), "https://h.example/.well-known/oauth-protected-resource/mcp")
+
+
+@pytest.mark.requirement("7-21")
+def test_there_is_one_challenge_for_each_scheme() -> None:
+    """DPoP's says its algorithms, and what is wrong is said in both (RFC 9449 7.1; RFC 6750 3)."""
+    response = ERRORS.write(InsufficientScope("a b"), Place.API, EACH)
+    bearer, dpop = read_challenges(response.headers.all("WWW-Authenticate"))
+    assert (bearer.scheme, dpop.scheme) == ("Bearer", "DPoP")
+    assert (bearer.params.get("algs"), dpop.params["algs"]) == (None, "ES256 PS384")
+    for challenge in (bearer, dpop):
+        assert (challenge.params["error"], challenge.params["scope"]) == ("insufficient_scope", "a b")
+    received = ERRORS.read(response)
+    assert received is not None
+    assert received.code == "insufficient_scope"
+
+
+@pytest.mark.requirement("4.5-14")
+@pytest.mark.parametrize("error", [InvalidToken(), AccountNeeded("a")])
+def test_a_service_with_its_own_metadata_names_it(error: PoppyError) -> None:
+    """In each challenge (RFC 9728 5.1)."""
+    response = ERRORS.write(error, Place.API, EACH)
+    for challenge in read_challenges(response.headers.all("WWW-Authenticate")):
+        assert challenge.params["resource_metadata"] == EACH.resource_metadata
+    assert b"resource_metadata" not in response.body
+
+
+def test_a_nonce_is_asked_for_by_dpop_alone() -> None:
+    """RFC 9449 9: 401 with the nonce in its own field; Bearer's challenge says nothing of it."""
+    response = ERRORS.write(ProofNonceNeeded("nonce-1"), Place.API, EACH)
+    bearer, dpop = read_challenges(response.headers.all("WWW-Authenticate"))
+    assert (response.status, response.headers.first("DPoP-Nonce")) == (401, "nonce-1")
+    assert ("error" in bearer.params, dpop.params["error"]) == (False, "use_dpop_nonce")
+    received = ERRORS.read(response)
+    assert received is not None
+    assert received.code == "use_dpop_nonce"
 
 
 def test_a_description_that_a_challenge_cannot_say_is_blanked() -> None:
