@@ -6,12 +6,15 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from papaver.ports.company import ConversationLog
+from papaver.ports.grants import GrantChange, GrantKeys, GrantLoaded, RefreshRow, digest
 from papaver.protocol.conversation.change import Change, Keys, Loaded, ReplayKey
 from papaver.protocol.terms import ConversationId
 from papaver.stores.sqlite import SqliteStore, SqliteVault
+from papaver.testing.stores.grant_samples import access_row, spent_id
 from papaver.testing.stores.samples import (
     CLIENT,
     COMPANY,
@@ -121,6 +124,29 @@ async def wake(store: SqliteStore) -> None:
     await go()
 
 
+async def rotate(store: SqliteStore, name: str, steps: str) -> None:
+    """Redeem the one refresh token again and again, whoever made it. Tells of each rotation that is durable."""
+    grants = (await store.tables(COMPANY)).grants
+    tell("open")
+    await go()
+    for n in range(int(steps)):
+        tell(await grants.apply(GrantKeys(grant="gra_1", spent=(spent_id(f"jti_{name}_{n}"),)), rotated(f"{name}.{n}")))
+
+
+def rotated(fresh: str) -> Callable[[GrantLoaded], GrantChange[tuple[str, str]]]:
+    """The next refresh token of a grant, whatever its newest one is; the result is both."""
+
+    def decide(loaded: GrantLoaded) -> GrantChange[tuple[str, str]]:
+        assert loaded.grant is not None
+        assert loaded.spent == ()
+        before, after = loaded.grant.current, digest(fresh)
+        grant = replace(loaded.grant, current=after, previous=before, rotated_at=NOW + 1)
+        tokens = (RefreshRow(after, grant.id),), (access_row(f"{fresh}.access", grant),)
+        return GrantChange((before, after), (), (), (grant,), *tokens)
+
+    return decide
+
+
 async def count(path: Path) -> None:
     """Count up one row of a vault, holding its lock for each step."""
     vault = SqliteVault(path, bytes(32))
@@ -141,7 +167,9 @@ async def main(job: str, path: Path, *arguments: str) -> None:
         return
     store = SqliteStore(path)
     await store.open()
-    await {"talk": talk, "work": work, "hold": hold, "journey": journey, "wake": wake}[job](store, *arguments)
+    await {"talk": talk, "work": work, "hold": hold, "journey": journey, "wake": wake, "rotate": rotate}[job](
+        store, *arguments
+    )
     await store.close()
 
 

@@ -17,9 +17,11 @@ from typing import Any
 
 import pytest
 
+from papaver.ports.grants import GrantChange, GrantKeys, digest
 from papaver.protocol.terms import ConversationId
-from papaver.stores.crash import CRASH_POINTS
+from papaver.stores.crash import CRASH_POINTS, GRANT_CRASH_POINTS
 from papaver.stores.sqlite import SqliteStore, SqliteVault
+from papaver.testing.stores.grant_samples import ACCOUNT, grant_row, refresh, sign_in, spent_id
 from papaver.testing.stores.samples import COMPANY, NOW, lease, opened, speak, tables, texts
 from papaver.testing.vaults import opened_vault
 
@@ -210,6 +212,49 @@ async def test_a_kill_leaves_all_of_a_step_or_nothing(tmp_path: Path, name: str)
         assert found is not None
         assert texts(found.events) == ["hello", "hi", "StateChanged"]
     assert _integrity(path) == "ok"
+
+
+@pytest.mark.parametrize("name", GRANT_CRASH_POINTS)
+async def test_a_kill_leaves_the_old_refresh_token_or_the_new_one(tmp_path: Path, name: str) -> None:
+    """With the id that it used up and the access token, or none of them; the grant goes on from there."""
+    path, done = tmp_path / "store.db", name == "grant.after-commit"
+    async with tables(lambda: SqliteStore(path)) as own:
+        await sign_in(own.grants, grant_row())
+    with children(Child("rotate", path, "a", "1", PAPAVER_CRASH_AT=name)) as (child,):
+        assert await hear(child) == "open"
+        child.tell()
+        assert await hear(child) is None
+        assert child.end() == -signal.SIGKILL
+    fresh = "a.0" if done else "gra_1.1"
+    async with tables(lambda: SqliteStore(path)) as own:
+        keys = GrantKeys(refresh=digest("a.0"), spent=(spent_id("jti_a_0"),))
+        found = await own.grants.apply(keys, lambda loaded: GrantChange(loaded))
+        assert (found.grant is not None, found.spent) == (done, keys.spent if done else ())
+        assert (await own.grants.access(digest("a.0.access")) is not None) is done
+        assert await refresh(own.grants, fresh, "next") == "done"
+    assert _integrity(path) == "ok"
+
+
+async def test_three_processes_rotate_one_refresh_token(tmp_path: Path) -> None:
+    """Each rotation begins where another one ended: no token is followed by two."""
+    path, steps = tmp_path / "store.db", 20
+    async with tables(lambda: SqliteStore(path)) as own:
+        await sign_in(own.grants, grant_row())
+        started = [Child("rotate", path, f"{n}", f"{steps}") for n in range(3)]
+        with children(*started):
+            assert [await hear(child) for child in started] == ["open"] * 3
+            for child in started:
+                child.tell()
+            rotations: dict[str, str] = {}
+            for child in started:
+                rotations.update([await hear(child) for _ in range(steps)])
+            assert [child.end() for child in started] == [0] * 3
+        token, length = grant_row().current, 0
+        while token in rotations:
+            token, length = rotations[token], length + 1
+        assert length == 3 * steps
+        (grant,) = await own.grants.grants(ACCOUNT)
+        assert grant.current == token
 
 
 def _integrity(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Dying on purpose: the moments of a turn at which a test may kill this very process.
+"""Dying on purpose: the moments of a turn or a grant at which a test may kill this very process.
 
 `PAPAVER_CRASH_AT=accept.before-commit` sends SIGKILL there; `PAPAVER_CRASH_LOG=path` appends the names that are passed.
 Both are read once, when this module is imported; without them a store does not even call `crash_point`.
@@ -10,9 +10,9 @@ import os
 import signal
 from typing import Final, Literal
 
-__all__ = ["CRASH_POINTS", "WATCHED", "Step", "crash_point"]
+__all__ = ["CRASH_POINTS", "GRANT_CRASH_POINTS", "WATCHED", "Step", "crash_point"]
 
-Step = Literal["accept", "lease", "journal", "finish"]
+Step = Literal["accept", "lease", "journal", "finish", "grant"]
 
 CRASH_POINTS: Final = (
     "accept.before-commit",
@@ -25,6 +25,9 @@ CRASH_POINTS: Final = (
     "finish.after-commit",
 )
 """In the order of one turn. After COMMIT means: before anyone is told of it."""
+
+GRANT_CRASH_POINTS: Final = ("grant.before-commit", "grant.after-commit")
+"""Of each change of grants, tokens and tickets."""
 
 _AT = os.environ.get("PAPAVER_CRASH_AT")
 _LOG = os.environ.get("PAPAVER_CRASH_LOG")

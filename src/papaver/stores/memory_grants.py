@@ -93,13 +93,10 @@ class MemoryGrants:
             self._disabled.discard(account_id)
 
     async def sweep(self, now: float, *, forget_before: float) -> int:
-        ended = {grant.id for grant in self._grants.values() if ended_at(grant) < forget_before}
         before = self._count()
-        self._grants = {id: grant for id, grant in self._grants.items() if id not in ended}
-        self._refresh = {digest: id for digest, id in self._refresh.items() if id not in ended}
-        self._access = {
-            digest: row for digest, row in self._access.items() if row.grant_id not in ended and now < row.expires_at
-        }
+        self._grants = {id: grant for id, grant in self._grants.items() if ended_at(grant) >= forget_before}
+        self._refresh = {digest: id for digest, id in self._refresh.items() if id in self._grants}
+        self._access = {digest: row for digest, row in self._access.items() if now < row.expires_at}
         self._tickets = {key: ticket for key, ticket in self._tickets.items() if now < ticket.expires_at}
         self._spent = {key: until for key, until in self._spent.items() if until >= now}
         return before - self._count()

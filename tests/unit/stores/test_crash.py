@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from papaver.stores import crash
-from papaver.stores.crash import CRASH_POINTS, crash_point
+from papaver.stores.crash import CRASH_POINTS, GRANT_CRASH_POINTS, Step, crash_point
 from papaver.stores.faults import StoreFailed
 
 
@@ -21,8 +22,8 @@ def test_nothing_is_watched_by_default() -> None:
 
 def test_each_step_has_two_moments() -> None:
     """Before its COMMIT and after it."""
-    steps = ("accept", "lease", "journal", "finish")
-    assert tuple(f"{step}.{side}-commit" for step in steps for side in ("before", "after")) == CRASH_POINTS
+    moments = tuple(f"{step}.{side}-commit" for step in get_args(Step) for side in ("before", "after"))
+    assert moments == (*CRASH_POINTS, *GRANT_CRASH_POINTS)
 
 
 def test_names_are_noted_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,6 +141,7 @@ class Group:
         """Forget, and what was held back as well: its transaction is over."""
         self.forget()
         self._clear()
+        self.replays.drop()
 
     def _clear(self) -> None:
         self._before.clear()

@@ -89,7 +89,7 @@ class SqliteLog(SqliteTurns):
             head=None if stored is None else stored.head,
             parent=None if parent is None else parent.head,
             receipt=receipt,
-            replayed=replay is not None and group.replays.known(transaction, replay),
+            replayed=replay is not None and group.replays.known(transaction, replay) is not None,
             session=None if keys.session is None else group.session(keys.session),
             lease_lost=keys.lease is not None and lost(keys.lease, group.stored(keys.lease.conversation_id)),
         )

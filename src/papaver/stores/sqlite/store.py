@@ -16,6 +16,7 @@ from papaver.stores.sqlite.clients import SqliteClients
 from papaver.stores.sqlite.connection import check_local, create_file
 from papaver.stores.sqlite.database import Database, Readers
 from papaver.stores.sqlite.generation import Generation
+from papaver.stores.sqlite.grants import SqliteGrants
 from papaver.stores.sqlite.holders import Holders
 from papaver.stores.sqlite.log import SqliteLog
 from papaver.stores.sqlite.sessions import SqliteSessions
@@ -32,6 +33,7 @@ class SqliteTables:
         self.sessions = SqliteSessions(database, company)
         self.log = SqliteLog(database, company)
         self.clients = SqliteClients(database, company)
+        self.grants = SqliteGrants(database, company)
         self._secret = secret
 
     @property

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from papaver.testing.stores.grant_cases import GRANT_CASES
+from papaver.testing.stores.grant_table_cases import GRANT_TABLE_CASES, SHARED_GRANT_CASES
 from papaver.testing.stores.log_cases import LOG_CASES
 from papaver.testing.stores.samples import StoreMaker
 from papaver.testing.stores.table_cases import SHARED_CASES, TABLE_CASES
@@ -21,5 +23,5 @@ __all__ = ["SHARED_STORE_CONTRACT", "STORE_CONTRACT", "StoreCase", "StoreMaker"]
 
 StoreCase = Callable[[StoreMaker], Awaitable[None]]
 
-STORE_CONTRACT: tuple[StoreCase, ...] = (*LOG_CASES, *TURN_CASES, *TABLE_CASES)
-SHARED_STORE_CONTRACT: tuple[StoreCase, ...] = SHARED_CASES
+STORE_CONTRACT: tuple[StoreCase, ...] = (*LOG_CASES, *TURN_CASES, *TABLE_CASES, *GRANT_CASES, *GRANT_TABLE_CASES)
+SHARED_STORE_CONTRACT: tuple[StoreCase, ...] = (*SHARED_CASES, *SHARED_GRANT_CASES)

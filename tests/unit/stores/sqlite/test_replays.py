@@ -12,7 +12,7 @@ import pytest
 from papaver.protocol.conversation.change import Change, Keys, Loaded, ReplayKey
 from papaver.protocol.terms import ConversationId
 from papaver.stores.sqlite import SqliteStore, writer
-from papaver.testing.stores.samples import CLIENT, NOW, begin, code_of, say, tables
+from papaver.testing.stores.samples import CLIENT, NOW, begin, code_of, say, speak, tables
 
 pytestmark = pytest.mark.anyio
 A = ConversationId("cnv_a")
@@ -40,6 +40,19 @@ async def test_a_key_whose_commit_failed_is_new_again(tmp_path: Path, monkeypatc
             patched.setattr(writer, "crash_point", fail)
             assert await code_of(begin(own.log, A, "msg_1", jti="jti_1")) == "temporarily_unavailable"
         assert [await own.log.apply(key(f"jti_{n}"), look) for n in (0, 1, 1)] == [True, False, True]
+
+
+async def test_a_key_whose_row_fails_is_not_written_by_another_change(tmp_path: Path) -> None:
+    """Nor by one that names no key: the retry is a first try."""
+    path = tmp_path / "store.db"
+    async with tables(lambda: SqliteStore(path)) as own:
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("CREATE TRIGGER bad BEFORE INSERT ON replays BEGIN SELECT RAISE(ABORT, 'bad row'); END")
+            assert await code_of(begin(own.log, A, "msg_1", jti="jti_1")) == "temporarily_unavailable"
+            other.execute("DROP TRIGGER bad")
+            await speak(own.log, "cnv_b")
+            assert other.execute("SELECT count(*) FROM replays").fetchone() == (0,)
+        assert await begin(own.log, A, "msg_1", jti="jti_1") == 1
 
 
 async def test_a_key_used_at_another_process_is_known(tmp_path: Path) -> None:
