@@ -66,12 +66,12 @@ class ProofClaims(msgspec.Struct, frozen=True, gc=False):
 
 
 class ProofJwt(msgspec.Struct, frozen=True, gc=False):
-    """A proof taken apart, not believed. `key` is what its `jwk` says; None when that is no usable public key."""
+    """A proof taken apart, not believed. `key` is the public key in its `jwk`."""
 
     claims: ProofClaims
     header: dict[str, object]
     compact: jws.CompactJws
-    key: PublicKey | None
+    key: PublicKey
 
     def __repr__(self) -> str:
         return "ProofJwt(…)"
@@ -165,14 +165,17 @@ def read_proof(values: Sequence[str]) -> ProofJwt:
     try:
         compact = jws.read_compact(token.encode("ascii"))
         header = jws.read_header(compact.header_segment)
-        claims = _CLAIMS.read(compact.payload)
+        return ProofJwt(_CLAIMS.read(compact.payload), header, compact, _key_of(header))
     except UnicodeEncodeError:
         raise InvalidDpopProof("the DPoP proof is malformed", rule="dpop.form", detail="not ASCII") from None
     except (jws.JwsError, ClaimsError) as error:
         raise InvalidDpopProof(
             f"the DPoP proof is malformed: {error.description}", rule=error.rule, detail=error.detail
         ) from None
-    return ProofJwt(claims, header, compact, _key_of(header))
+    except KeyRefused as error:
+        raise InvalidDpopProof(
+            f"the DPoP proof's jwk is refused: {error.description}", rule="dpop.key", detail=error.detail
+        ) from None
 
 
 def verify_proof(
@@ -197,7 +200,7 @@ def verify_proof(
     expected = Expected(method, htu(url), now, window, access_token_ath, jkt, nonces)
     for check in CHECKS:
         check(jwt, expected)
-    return VerifiedProof(_believed(jwt).thumbprint, jwt.claims.jti, jwt.claims.iat + window)
+    return VerifiedProof(jwt.key.thumbprint, jwt.claims.jti, jwt.claims.iat + window)
 
 
 @rule("dpop.header-once")
@@ -234,18 +237,22 @@ def check_alg(jwt: ProofJwt, expected: Expected) -> None:
 @rule("dpop.jwk-public")
 def check_jwk(jwt: ProofJwt, expected: Expected) -> None:
     """RFC 9449 4.3, steps 6 and 7: `jwk` is a key of the proof's algorithm, and has no private member."""
-    jwk = jwt.header.get("jwk")
-    if isinstance(jwk, dict) and PRIVATE_MEMBERS.intersection(cast("dict[str, object]", jwk)):
-        raise InvalidDpopProof("the DPoP proof's jwk has private members", rule="dpop.jwk-public")
-    if jwt.key is None or jwt.key.alg != jwt.header.get("alg"):
-        raise InvalidDpopProof("the DPoP proof's jwk is not a usable key for its alg", rule="dpop.jwk-public")
+    held = PRIVATE_MEMBERS.intersection(cast("dict[str, object]", jwt.header.get("jwk")))
+    if held:
+        raise InvalidDpopProof(
+            "the DPoP proof's jwk has private members", rule="dpop.jwk-public", detail=f"members {sorted(held)}"
+        )
+    if jwt.key.alg != jwt.header.get("alg"):
+        raise _mismatch(
+            "dpop.jwk-public", "the DPoP proof's jwk is no key for its alg", jwt.key.alg, jwt.header.get("alg")
+        )
 
 
 @rule("dpop.signature")
 def check_signature(jwt: ProofJwt, expected: Expected) -> None:
     """RFC 9449 4.3, step 6: the key in `jwk` made the signature."""
     try:
-        _believed(jwt).verify(jwt.compact.signature, jwt.compact.signing_input)
+        jwt.key.verify(jwt.compact.signature, jwt.compact.signing_input)
     except BadSignature as error:
         raise InvalidDpopProof(
             "the DPoP proof's signature does not verify", rule="dpop.signature", detail=error.detail
@@ -303,7 +310,7 @@ def check_ath(jwt: ProofJwt, expected: Expected) -> None:
 @rule("dpop.key-is-bound")
 def check_jkt(jwt: ProofJwt, expected: Expected) -> None:
     """RFC 9449 4.3, step 12, and 5: the key that the token or code is bound to, and no other."""
-    found = _believed(jwt).thumbprint
+    found = jwt.key.thumbprint
     if expected.jkt is not None and found != expected.jkt:
         raise _mismatch("dpop.key-is-bound", "the DPoP proof is of another key", expected.jkt, found)
 
@@ -333,17 +340,11 @@ CHECKS: Final[tuple[Check, ...]] = (
 """In the order of RFC 9449 4.3."""
 
 
-def _believed(jwt: ProofJwt) -> PublicKey:
-    if jwt.key is None:
-        raise InvalidDpopProof("the DPoP proof has no usable key", rule="dpop.jwk-public")
-    return jwt.key
-
-
-def _key_of(header: dict[str, object]) -> PublicKey | None:
-    try:
-        return PublicKey.read(header.get("jwk"))
-    except KeyRefused:
-        return None
+def _key_of(header: dict[str, object]) -> PublicKey:
+    """The key in `jwk`; private members are the business of `check_jwk`."""
+    jwk = header.get("jwk")
+    members = cast("dict[str, object]", jwk) if isinstance(jwk, dict) else {}
+    return PublicKey.read({name: value for name, value in members.items() if name not in PRIVATE_MEMBERS})
 
 
 def _normal(url: str) -> str | None:

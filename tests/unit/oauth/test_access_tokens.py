@@ -8,7 +8,8 @@ import pytest
 from joserfc import jwt as joserfc_jwt
 from joserfc.jwk import ECKey
 
-from papaver.jose.keys import KeySet, PrivateKey, write_key_set
+from papaver.jose.issuer_keys import IssuerKeySet
+from papaver.jose.keys import PrivateKey, write_key_set
 from papaver.oauth.access_tokens import (
     AccessToken,
     TokenProfile,
@@ -28,7 +29,7 @@ ISSUER = "https://auth.example.com"
 CLIENT = "https://agent.example/agent.json"
 NOW = 1_800_000_000
 KEY = PrivateKey.generate("ES256", kid="k1")
-KEYS = KeySet.read(write_key_set([KEY.public]))
+KEYS = IssuerKeySet.read(write_key_set([KEY.public]))
 CLAIMS: dict[str, Any] = {
     "iss": ISSUER,
     "sub": "account-1",
@@ -117,9 +118,9 @@ def test_the_client_is_client_id_else_azp_and_never_the_actor() -> None:
         ({"typ": "JWT"}, {}, "oauth.token-typ"),
         ({"typ": None}, {}, "oauth.token-typ"),
         ({"typ": "poppy-session+jwt"}, {}, "oauth.token-typ"),
-        ({"kid": "other"}, {}, "oauth.token-key"),
-        ({"kid": None}, {}, "oauth.token-key"),
-        ({"alg": "PS384"}, {}, "oauth.token-key"),
+        ({"kid": "other"}, {}, "jws.kid"),
+        ({"alg": "PS384"}, {}, "jws.kid"),
+        ({"alg": "HS256"}, {}, "issuer.alg"),
         ({"crit": ["x"]}, {}, "jws.no-crit"),
         ({}, {"iss": f"{ISSUER}/"}, "oauth.token-issuer"),
         ({}, {"iss": None}, "oauth.token-issuer"),
@@ -140,9 +141,9 @@ def test_what_a_token_is_refused_for(header: dict[str, Any], claims: dict[str, A
 
 def test_what_is_no_token_is_refused() -> None:
     """Another key's signature, another shape, another alphabet, endless."""
-    assert refused(signed(key=PrivateKey.generate("ES256", kid="k1"))) == "oauth.token-signature"
+    assert refused(signed(key=PrivateKey.generate("ES256", kid="k1"))) == "jws.signature"
     assert refused("opaque") == "jws.compact-form"
-    assert refused("\u00e4.b.c") == "oauth.token-signature"
+    assert refused("\u00e4.b.c") == "jws.compact-form"
     assert refused("a" * 8193) == "oauth.token-size"
 
 
