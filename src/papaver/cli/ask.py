@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 
 from papaver.cli.events import print_event
 from papaver.cli.failures import SIGN_IN_NEEDED, CliError
+from papaver.cli.needs import as_user, told_to_sign_in
 from papaver.cli.options import command
 from papaver.cli.run import Run
 from papaver.ports.system import FetchFailed
@@ -80,9 +80,11 @@ async def _ask(
             await _check_waiting(agent, domain, user, anonymous)
         company = await agent.discover(domain)
         session = company.session(user, agent_id=agent_id, anonymous=anonymous)
-        again = f"papaver ask {company.domain}{_as_user(user)}"
+        again = f"papaver ask {company.domain}{as_user(user)}"
         try:
             conversations = await _begin(session, known, message)
+        except SignInNeeded as error:
+            raise told_to_sign_in(error, company.domain, user) from None
         except FetchFailed as error:
             if anonymous:  # nobody will be this User again
                 raise _unanswered(error, "the message may not have arrived", "run the same command again") from None
@@ -96,8 +98,11 @@ async def _ask(
         if not conversations:
             run.note("the Company did not accept what was waiting for it; it is dropped")
         each = {one.id: one for one in conversations}.values()
-        ended = [await _read(run, conversation, company.name, session, again) for conversation in each]
-    return max(ended, default=0)
+        needs = [await _read(run, conversation, company.name, session, again) for conversation in each]
+    for need in (one for one in needs if one is not None):
+        run.fail(told_to_sign_in(need, company.domain, user))
+        return SIGN_IN_NEEDED
+    return 0
 
 
 async def _check_waiting(agent: PersonalAgent, domain: str, user: str, anonymous: bool) -> None:
@@ -120,8 +125,10 @@ async def _begin(session: Session, known: str | None, message: dict[str, Any] | 
     return (conversation,)
 
 
-async def _read(run: Run, conversation: Conversation, company: str, session: Session, again: str) -> int:
-    """Print its events until the Company is idle → the exit status."""
+async def _read(
+    run: Run, conversation: Conversation, company: str, session: Session, again: str
+) -> SignInNeeded | None:
+    """Print its events until the Company is idle → what the User has to be asked for."""
     if not run.json:
         run.note(f"conversation {conversation.id}")
     wanted: SignInNeeded | None = None
@@ -129,7 +136,7 @@ async def _read(run: Run, conversation: Conversation, company: str, session: Ses
         async for event in conversation.events():
             print_event(run, event, company, session.live.current)
             if isinstance(event, AuthorizationNeeded):
-                wanted = SignInNeeded(event.scope, rule="conversation.authorization")
+                wanted = await conversation.need_of(event)
     except FetchFailed as error:
         reads_on = f"{again} --conversation {conversation.id} reads on"
         raise _unanswered(error, "what the Company said cannot be read at the moment", reads_on) from None
@@ -139,10 +146,7 @@ async def _read(run: Run, conversation: Conversation, company: str, session: Ses
         responder=conversation.responder.value,
         cursor=conversation.cursor,
     )
-    if wanted is None:
-        return 0
-    run.fail(wanted)
-    return SIGN_IN_NEEDED
+    return wanted
 
 
 def _unanswered(error: FetchFailed, said: str, next_step: str) -> CliError:
@@ -151,10 +155,6 @@ def _unanswered(error: FetchFailed, said: str, next_step: str) -> CliError:
     told = CliError(said, code=error.code, rule=error.rule, detail=detail, next=next_step)
     told.compare(error.expected, error.found, "")
     return told
-
-
-def _as_user(user: str) -> str:
-    return "" if user == "me" else f" --user {shlex.quote(user)}"
 
 
 def _details(data: str | None) -> Mapping[str, object] | None:

@@ -19,6 +19,12 @@ SIGN_IN_NEEDED: Final = 3
 NEXT: Final = {
     "configuration": "correct the setting; {command} --help has an example",
     "invalid_client_metadata": "correct the setting; {command} --help has an example",
+    "access_denied": "the User declined; run the same command again only if they want that",
+    "expired_token": "nobody came in time; run the same command again",
+    "invalid_description": "the Company's developers have to correct the description",
+    "invalid_parameter": "papaver api DOMAIN lists the operations and what they take",
+    "sign_in_unavailable": "{command} --help names the other sign-in type; a Company may offer none",
+    "sign_in_unknown": "run the same command again",
     "invalid_session": "papaver identity shows what has to be served at your client_id; the Company may also block you",
     "conversation_not_found": "papaver status lists the conversations of this machine",
     "conversation_closed": "start another: papaver ask DOMAIN TEXT",
@@ -33,6 +39,9 @@ NEXT_OF_RULE: Final = {
     "check.out": "choose another folder for --out",
     "client.client-id-form": "give the whole URL of the document, such as https://agent.example/agent.json",
     "identity.listens": "choose another port, or 0 for a free one: papaver identity --serve HOST:PORT",
+    "sign-in.redirect-registered": (
+        "papaver init CLIENT_ID --redirect-uri http://127.0.0.1/callback, and publish the document again; or --device"
+    ),
     "network.ca-file": "name a file of PEM certificates with --ca-file or PAPAVER_CA_FILE",
     "network.resolve-entry": "for example --resolve shop.example:443=127.0.0.1:8443; PAPAVER_RESOLVE has the same form",
 }
@@ -91,8 +100,7 @@ def _next(error: PapaverError, command: str) -> str:
         case _ if error.remedy:
             return error.remedy
         case SignInNeeded(scope=scope):
-            asked = f" with scope {scope}" if scope else ""
-            return f"the User has to sign in{asked}, which this version of papaver cannot do yet"
+            return f"papaver sign-in DOMAIN --scope {shlex.quote(scope) if scope else 'SCOPE'}"
         case _:
             trace = "{command} --trace shows each exchange, with secrets hidden"
             return NEXT_OF_RULE.get(error.rule, NEXT.get(error.code, trace)).format(command=command)

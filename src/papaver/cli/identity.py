@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -17,11 +18,19 @@ from papaver.cli.text import one_line
 
 __all__ = ["identity", "init"]
 
+LOOPBACK: Final = "http://127.0.0.1/callback"
+"""Any port of this machine (RFC 8252 7.3; 4.2): `papaver sign-in` listens there."""
+
 
 @command("init", network=False, example='papaver init https://agent.example/agent.json --name "Dana\'s agent"')
 @click.argument("client_id")
 @click.option("--name", help="What Companies may show the User.")
-@click.option("--redirect-uri", multiple=True, metavar="URI", help="For sign-in; may be repeated.")
+@click.option(
+    "--redirect-uri",
+    multiple=True,
+    metavar="URI",
+    help=f"Where a User comes back to after sign-in; may be repeated. {LOOPBACK} when none is given.",
+)
 def init(run: Run, client_id: str, name: str | None, redirect_uri: tuple[str, ...]) -> None:
     """Make the identity keys, and write the client metadata document and the key set to publish.
 
@@ -38,7 +47,7 @@ def init(run: Run, client_id: str, name: str | None, redirect_uri: tuple[str, ..
         before = run.home.profile()
         name = before.name if name is None else name
         redirect_uri = redirect_uri or before.redirect_uris
-    written = run.home.begin(Profile(client_id, name, redirect_uri))
+    written = run.home.begin(Profile(client_id, name, redirect_uri or (LOOPBACK,)))
     run.say("The Personal Agent {client_id} lives in {folder}.", client_id=client_id, folder=folder.resolve())
     for url, path in written.items():
         run.line(url=url, file=str(path))

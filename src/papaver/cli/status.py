@@ -17,9 +17,9 @@ __all__ = ["status"]
 @command("status", network=False, example="papaver status shop.example")
 @click.argument("domain", required=False)
 def status(run: Run, domain: str | None) -> None:
-    """Show Companies, conversations, messages on their way, and delegated keys with their end; of DOMAIN, or all.
+    """Show Companies, accounts with their scopes, conversations, messages on their way, and delegated keys.
 
-    Nobody is asked: a conversation is shown as it was when its events were read last.
+    Of DOMAIN, or all. Nobody is asked: accounts and conversations are shown as the Company told them last.
     """
     asyncio.run(_status(run, domain))
 
@@ -33,6 +33,7 @@ async def _status(run: Run, domain: str | None) -> None:
     async with agent_of(run) as agent:
         companies = [one for one in await agent.companies() if domain in (None, one.domain)]
         conversations = [one for one in await agent.conversations() if domain in (None, one.domain)]
+        accounts = [one for one in await agent.accounts() if domain in (None, one.domain)]
         pending = [one for one in await agent.pending() if domain in (None, one.domain)]
         identifiers = {one.identifier for one in companies} | {one.company for one in conversations}
         keys = [one for one in await agent.delegated_keys() if domain is None or one.company in identifiers]
@@ -54,6 +55,17 @@ async def _status(run: Run, domain: str | None) -> None:
         run.say()
         run.say("{name} ({domain})", name=company.name, domain=company.domain)
         run.say("  {id}, version {version}", id=company.identifier, version=company.version)
+    for one in accounts:
+        run.line(
+            account=one.account,
+            domain=one.domain,
+            user=one.user,
+            state=one.state,
+            scope=" ".join(one.scopes),
+            signed_in_at=_time(one.signed_in_at),
+            expires_at=None if one.expires_at is None else _time(one.expires_at),
+            unrevoked=one.unrevoked,
+        )
     for one in conversations:
         run.line(
             conversation_id=one.conversation_id,
@@ -68,9 +80,27 @@ async def _status(run: Run, domain: str | None) -> None:
         run.line(pending=one.message_id, domain=one.domain, user=one.user, written_at=_time(one.written_at))
     for one in keys:
         run.line(delegated_key=one.kid, company=one.company, user_id=one.user_id, expires_at=_time(one.expires_at))
-    if domain is not None and not (companies or conversations or pending or keys):
+    if domain is not None and not (companies or accounts or conversations or pending or keys):
         run.say("Nothing is known of {domain} here yet; papaver discover {domain} looks for it.", domain=domain)
     run.say()
+    show_table(
+        run,
+        ("account", "at", "user", "state", "scopes", "access token until"),
+        [
+            (
+                one.account,
+                one.domain,
+                one.user,
+                one.state.replace("_", " "),
+                " ".join(one.scopes),
+                "-" if one.expires_at is None else _time(one.expires_at),
+            )
+            for one in accounts
+        ],
+    )
+    left = sum(one.unrevoked for one in accounts)
+    if left:
+        run.note(f"the Company could not be told of {left} refresh tokens to revoke; papaver sign-out tells it again")
     show_table(
         run,
         ("conversation", "with", "user", "status when last seen"),

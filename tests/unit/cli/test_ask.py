@@ -1,4 +1,4 @@
-"""`papaver ask` where the Company asks for more than this version has: the User's account."""
+"""`papaver ask` where the Company asks for the User's account."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from papaver.cli import agent
 from papaver.cli.main import cli
 from papaver.cli.run import Run
 from papaver.protocol.conversation.model import AuthorizationNeeded, Event, Responder, Status
+from papaver.protocol.errors import SignInNeeded
 from papaver.protocol.terms import ConversationId, EventId
 
 
@@ -48,6 +49,9 @@ class Asked:
     async def events(self) -> AsyncIterator[Event]:
         yield AuthorizationNeeded(EventId("evt_1"), datetime(2027, 1, 1, tzinfo=UTC), "orders:read")
 
+    async def need_of(self, event: AuthorizationNeeded) -> SignInNeeded:
+        return SignInNeeded(f"profile {event.scope}")
+
 
 def _asked(run: Run) -> Asked:
     return Asked()
@@ -61,7 +65,7 @@ def test_a_company_that_needs_the_account_is_exit_status_3(monkeypatch: pytest.M
     assert done.exit_code == 3
     assert end == {"conversation_id": "cnv_1", "status": "idle", "responder": "agent", "cursor": "evt_1"}
     assert told["error"] == "sign_in_needed"
-    assert "orders:read" in told["next"]
+    assert told["next"] == "papaver sign-in shop.example --scope 'profile orders:read'"
     assert "sent before: msg_0 in cnv_0" in done.stderr
 
 
