@@ -38,9 +38,11 @@ from papaver.testing.keys import NOW
 from papaver.testing.wire import Wire, asgi_site, documents_site
 from papaver.web.urls import host_of
 
-__all__ = ["CLIENT_ID", "AgentClock", "HeldKeys", "Pair", "echoing", "pair"]
+__all__ = ["CALLBACK", "CLIENT_ID", "AgentClock", "HeldKeys", "Pair", "echoing", "pair"]
 
 CLIENT_ID: Final = "https://agent.example/agent.json"
+CALLBACK: Final = "https://agent.example/oauth/callback"
+"""Where a User's browser comes back to after a Direct Sign-In."""
 
 
 class AgentClock:
@@ -157,6 +159,7 @@ class Pair:
             network=self.wire.network(by),
             clock=self.agent_clock,
             ids=ids,
+            redirect_uris=[CALLBACK] if client_id == CLIENT_ID else [],
             **self._options,
         )
 
