@@ -17,6 +17,7 @@ from papaver.protocol.errors import (
     InsufficientScope,
     PayloadTooLarge,
     PoppyError,
+    ProofNonceNeeded,
     RateLimited,
     Refused,
     SignInNeeded,
@@ -30,6 +31,7 @@ WITH_MORE: list[tuple[PapaverError, str, object]] = [
     (AccountNeeded("orders", rule="a.b", detail="d"), "scope", "orders"),
     (InsufficientScope("orders", rule="a.b", detail="d"), "scope", "orders"),
     (DirectConversationOpen("cnv_2", rule="a.b", detail="d"), "conversation_id", "cnv_2"),
+    (ProofNonceNeeded("n", rule="a.b", detail="d"), "nonce", "n"),
     (RateLimited(3, rule="a.b", detail="d"), "retry_after", 3),
     (TemporarilyUnavailable(30, rule="a.b", detail="d"), "retry_after", 30),
 ]
