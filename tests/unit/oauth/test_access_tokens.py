@@ -57,7 +57,8 @@ def signed(header: dict[str, Any] | None = None, key: PrivateKey = KEY, **claims
 
 def judge(token: Secret | str, **more: Any) -> AccessToken:
     """To the last check."""
-    return read_jwt_access_token(token, KEYS, **{"issuer": ISSUER, "now": NOW, **more})
+    asked: dict[str, Any] = {"issuer": ISSUER, "now": NOW, **more}
+    return read_jwt_access_token(token, KEYS, **asked)
 
 
 def refused(token: Secret | str, **more: Any) -> str:
@@ -71,7 +72,8 @@ def refused(token: Secret | str, **more: Any) -> str:
 def test_a_token_of_the_rfc_is_believed() -> None:
     """RFC 9068, also as joserfc signs it."""
     assert judge(signed()) == BELIEVED
-    private = ECKey.import_key(KEY.private_jwk())
+    jwk: Any = KEY.private_jwk()
+    private = ECKey.import_key(jwk)
     token = joserfc_jwt.encode(
         {"alg": "ES256", "typ": "application/at+jwt", "kid": "k1"}, dict(CLAIMS), private, algorithms=["ES256"]
     )
@@ -103,6 +105,7 @@ def test_scopes_may_be_a_list_or_none(scope: object) -> None:
     assert judge(signed(scope=scope)).scopes == (BELIEVED.scopes if scope else frozenset())
 
 
+@pytest.mark.requirement("papaver-48")
 def test_the_client_is_client_id_else_azp_and_never_the_actor() -> None:
     """5.3: `act` says who acts for somebody, and not whom the token was issued to."""
     act = {"client_id": "https://evil.example/a", "sub": "x"}
@@ -112,6 +115,7 @@ def test_the_client_is_client_id_else_azp_and_never_the_actor() -> None:
     assert refused(signed(azp="https://other.example/a")) == "oauth.token-client"
 
 
+@pytest.mark.requirement("papaver-48")
 @pytest.mark.parametrize(
     ("header", "claims", "rule"),
     [
@@ -139,6 +143,7 @@ def test_what_a_token_is_refused_for(header: dict[str, Any], claims: dict[str, A
     assert refused(signed(header, **claims)) == rule
 
 
+@pytest.mark.requirement("papaver-48")
 def test_what_is_no_token_is_refused() -> None:
     """Another key's signature, another shape, another alphabet, endless."""
     assert refused(signed(key=PrivateKey.generate("ES256", kid="k1"))) == "jws.signature"
@@ -147,6 +152,7 @@ def test_what_is_no_token_is_refused() -> None:
     assert refused("a" * 8193) == "oauth.token-size"
 
 
+@pytest.mark.requirement("papaver-48")
 def test_a_profile_names_the_audience_and_a_plain_typ() -> None:
     """A plain JWT without `scope` may be an ID token, and is refused."""
     here = TokenProfile(audiences=("https://example.com",))
@@ -176,6 +182,7 @@ def test_an_introspected_token_is_believed() -> None:
     assert read_introspection(sparse, NOW, issuer=ISSUER) == AccessToken(CLIENT, "account-1", frozenset())
 
 
+@pytest.mark.requirement("papaver-48")
 @pytest.mark.parametrize(
     ("changed", "rule"),
     [

@@ -83,6 +83,7 @@ def test_a_nonce_that_no_proof_can_say_is_none() -> None:
     assert type(read_error(answer)) is UnknownCode
 
 
+@pytest.mark.requirement("papaver-46")
 @pytest.mark.parametrize(("body", "rule"), [(b"{", "oauth.answer-json"), (b" " * 65_537, "oauth.answer-size")])
 def test_what_is_no_object_is_refused(body: bytes, rule: str) -> None:
     """Or is too large."""

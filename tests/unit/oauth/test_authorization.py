@@ -83,6 +83,7 @@ def test_no_request_without_scopes_is_made() -> None:
         authorization_url(f"{ISSUER}/authorize", AuthorizationRequest(CLIENT, CALLBACK, (), "s", CHALLENGE))
 
 
+@pytest.mark.requirement("papaver-44")
 @pytest.mark.parametrize(
     ("changed", "rule", "code"),
     [
@@ -237,6 +238,7 @@ def test_b40_iss_is_the_issuer_byte_for_byte(iss: str | None) -> None:
     assert refusal.value.rule == "oauth.response-iss"
 
 
+@pytest.mark.requirement("papaver-45")
 @pytest.mark.parametrize("state", [None, "", "s", "s1 ", "S1", "\u00e4"])
 def test_another_state_is_another_sign_in(state: str | None) -> None:
     """Before anything else is believed, errors included."""
@@ -246,6 +248,7 @@ def test_another_state_is_another_sign_in(state: str | None) -> None:
         assert refusal.value.rule == "oauth.response-state"
 
 
+@pytest.mark.requirement("papaver-45")
 @pytest.mark.parametrize(
     ("url", "redirect_uri"),
     [

@@ -26,6 +26,7 @@ def test_an_empty_value_is_an_absent_one() -> None:
     assert (form.all("a"), form.all("d")) == ((), ())
 
 
+@pytest.mark.requirement("papaver-43")
 @pytest.mark.parametrize("body", ["a=1&a=2", "a=1&a=1", "a=&a=1"])
 def test_a_parameter_twice_is_refused(body: str) -> None:
     """Two readers could take two values; but `all` gives what may be repeated."""
@@ -40,6 +41,7 @@ def test_what_may_be_repeated_is_all_there() -> None:
     assert read_form("resource=b&resource=&resource=a").all("resource") == ("b", "a")
 
 
+@pytest.mark.requirement("papaver-43")
 @pytest.mark.parametrize(
     "body",
     [b"a=%", b"a=%4", b"a=%zz", b"a= b", b"a=\x00", b"a=\xc3\xa4", "a=\u00e4", b"a=%ff", b"a=%c3", b"%ed%a0%80=a"],
@@ -51,6 +53,7 @@ def test_what_is_not_encoded_is_refused(body: bytes | str) -> None:
     assert refusal.value.rule == "oauth.form-encoding"
 
 
+@pytest.mark.requirement("papaver-43")
 @pytest.mark.parametrize("body", ["a=1&" * 101, "a=" + "x" * 65_536])
 def test_a_form_is_bounded(body: str) -> None:
     """A hundred parameters, 64 KiB."""

@@ -8,6 +8,8 @@ import pytest
 
 from papaver.oauth.errors import InvalidMetadata
 from papaver.oauth.metadata import (
+    IssuerMetadata,
+    MissingMember,
     ResourceMetadata,
     ServerMetadata,
     check_issuer_identifier,
@@ -15,6 +17,8 @@ from papaver.oauth.metadata import (
     check_server_issuer,
     check_server_lists_resource,
     fold_host,
+    missing_members,
+    read_issuer_metadata,
     read_resource_metadata,
     read_server_metadata,
     write_resource_metadata,
@@ -189,3 +193,61 @@ def test_an_issuer_has_to_list_the_resource(listed: tuple[str, ...]) -> None:
         check_server_lists_resource(ServerMetadata(ISSUER, listed), "https://example.com")
     assert caught.value.rule == "oauth.issuer-lists-resource"
     assert caught.value.found == (", ".join(listed) or "(none)")
+
+
+def test_an_issuer_publishes_what_oauth_clients_know() -> None:
+    """Beside what Personal Agents use; they read past all of it."""
+    more: dict[str, Any] = {
+        "response_types_supported": ["code"],
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": ["private_key_jwt"],
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": True,
+        "jwks_uri": f"{ISSUER}/jwks.json",
+        "introspection_endpoint": f"{ISSUER}/introspect",
+    }
+    metadata = read_issuer_metadata({**SERVER, **more})
+    assert isinstance(metadata, IssuerMetadata)
+    assert write_server_metadata(metadata) == {**SERVER, **more}
+    assert read_server_metadata({**SERVER, **more}) == read_server_metadata(SERVER)
+    assert read_issuer_metadata(SERVER).jwks_uri is None
+
+
+@pytest.mark.requirement("papaver-49")
+@pytest.mark.parametrize("member", ["jwks_uri", "introspection_endpoint"])
+def test_where_a_company_checks_tokens_is_https(member: str) -> None:
+    """Section 3 holds for its own issuer too."""
+    with pytest.raises(InvalidMetadata) as refusal:
+        read_issuer_metadata({**SERVER, member: "http://auth.example.com/x"})
+    assert refusal.value.rule == "oauth.issuer-metadata-https"
+    with pytest.raises(InvalidMetadata) as shape:
+        read_issuer_metadata({**SERVER, member: 5})
+    assert shape.value.rule == "oauth.server-metadata-shape"
+
+
+@pytest.mark.requirement("papaver-49")
+@pytest.mark.parametrize(
+    ("spoiled", "missing"),
+    [
+        ({}, ()),
+        ({"token_endpoint": None}, (MissingMember("token_endpoint", "3.2, 4.4"),)),
+        ({"revocation_endpoint": ""}, (MissingMember("revocation_endpoint", "3.2, 4.6"),)),
+        ({"grant_types_supported": "refresh_token"}, (MissingMember("grant_types_supported", "3.2, 4.4"),)),
+        (
+            {"grant_types_supported": ["authorization_code"]},
+            (MissingMember("grant_types_supported: refresh_token", "3.2, 4.4"),),
+        ),
+        ({"authorization_endpoint": 5}, (MissingMember("authorization_endpoint", "3.2, 4.2"),)),
+        ({"device_authorization_endpoint": None}, (MissingMember("device_authorization_endpoint", "3.2, 4.3"),)),
+        ({"device_authorization_endpoint": None, "grant_types_supported": ["refresh_token"]}, ()),
+    ],
+)
+def test_what_an_issuer_lacks_is_named(spoiled: dict[str, Any], missing: tuple[MissingMember, ...]) -> None:
+    """Each member of 3.2 with its clause."""
+    assert missing_members({**SERVER, **spoiled}) == missing
+
+
+def test_what_is_no_document_lacks_everything() -> None:
+    """And nothing is raised."""
+    named = ["issuer", "protected_resources", "token_endpoint", "revocation_endpoint", "grant_types_supported"]
+    assert [lack.member for lack in missing_members([])] == named

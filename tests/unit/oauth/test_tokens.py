@@ -83,6 +83,7 @@ def test_a_token_is_revoked_with_a_hint() -> None:
     assert read_revocation_request(Form([("token", "r")])) == (Secret("r"), None)
 
 
+@pytest.mark.requirement("papaver-43")
 @pytest.mark.parametrize(
     ("form", "rule", "code"),
     [
@@ -150,6 +151,7 @@ def test_a_token_type_has_no_letter_case(given: str, kind: str) -> None:
     assert read_token_response(write_answer({**GOOD, "token_type": given}), requested=()).token_type == kind
 
 
+@pytest.mark.requirement("papaver-46")
 @pytest.mark.parametrize(
     ("changed", "rule"),
     [
