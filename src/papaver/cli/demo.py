@@ -34,9 +34,10 @@ def demo(run: Run, keep: bool, seed: int | None) -> None:
 
     It needs no network. It ends with 0 only if each step was verified; else it says what differed.
     """
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    needed = ("fastapi", "uvicorn", "jinja2", "argon2", "python_multipart")
+    missing = [name for name in needed if find_spec(name) is None]
     if missing:
-        raise CliError(f"not installed: {', '.join(missing)}", rule="demo.installed", next=to_install("fastapi"))
+        raise CliError(f"not installed: {', '.join(missing)}", rule="demo.installed", next=to_install("demo"))
     from papaver.demo.steps import journey
 
     chosen = random.SystemRandom().randrange(1_000_000) if seed is None else seed
@@ -60,9 +61,8 @@ def demo(run: Run, keep: bool, seed: int | None) -> None:
 def _what_to_try(trip: Journey) -> str:
     where = _where(trip)
     papaver = "papaver" if shutil.which("papaver") else f"{shlex.quote(sys.executable)} -m papaver.cli"
-    options = " ".join(
-        f"--{name.replace('_', '-')} {shlex.quote(str(where[name]))}" for name in ("home", "resolve", "ca_file")
-    )
+    given = [("home", where["home"]), *(("resolve", one) for one in trip.company_at), ("ca-file", where["ca_file"])]
+    options = " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in given)
     company = " ".join(f"{name}={shlex.quote(value)}" for name, value in trip.company_environment.items())
     served = trip.serving
     serve = " ".join(
@@ -95,7 +95,7 @@ def _where(trip: Journey) -> dict[str, object]:
         "shop": trip.company_environment["OUTFITTER_SHOP"],
         "app": APP,
         "serving": {**trip.serving, "environment": dict(trip.company_environment)},
-        "connect_to": trip.company_at.replace("=", ":"),
+        "connect_to": trip.company_at[0].replace("=", ":"),
     }
 
 

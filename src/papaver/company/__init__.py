@@ -9,8 +9,12 @@ from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Texts
 from papaver.company.turn import Handler, Reply, ScopesNeeded, Turn
 from papaver.protocol.negotiation import Retirement
+from papaver.protocol.session import VerifiedSession
+from papaver.protocol.signed_in import SignedInSession
+from papaver.protocol.terms import AccountId
 
 __all__ = [
+    "AccountId",
     "Company",
     "CompanyLimits",
     "EmbeddedIssuer",
@@ -25,6 +29,8 @@ __all__ = [
     "Retirement",
     "Scope",
     "ScopesNeeded",
+    "SignedInSession",
     "Texts",
     "Turn",
+    "VerifiedSession",
 ]

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import sys
+import urllib.parse
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,15 @@ from papaver.adapters.httpx2.personal_agent import HttpSession, PersonalAgent
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
 from papaver.adapters.identity_server import IdentityServer
 from papaver.adapters.keyfile import KeyFile
+from papaver.adapters.loopback import LoopbackListener
 from papaver.adapters.system import SystemIds
 from papaver.personal_agent.content import compose
 from papaver.personal_agent.conversation import Conversation
 from papaver.personal_agent.discovered import DiscoveredCompany
 from papaver.personal_agent.identity import Identity
 from papaver.personal_agent.ids import message_id
-from papaver.protocol.conversation.model import MessageAdded, Role
+from papaver.personal_agent.sign_in import DirectSignIn
+from papaver.protocol.conversation.model import AuthorizationNeeded, MessageAdded, Role
 from papaver.protocol.dialect import Wanted
 from papaver.protocol.terms import ClientId
 from papaver.stores.sqlite.vault import SqliteVault
@@ -33,6 +36,8 @@ from papaver.values.errors import PapaverError
 __all__ = ["Dana", "main"]
 
 USER = "dana"
+REDIRECT = "http://127.0.0.1/callback"
+"""Where the browser comes back to; any port of it is (RFC 8252 7.3)."""
 
 
 class Dana:
@@ -43,6 +48,8 @@ class Dana:
         self._company: DiscoveredCompany[HttpSession] | None = None
         self._session: HttpSession | None = None
         self._conversation: Conversation | None = None
+        self._listener: LoopbackListener | None = None
+        self._begun: DirectSignIn | None = None
 
     async def discover(self, domain: str) -> dict[str, Any]:
         """Every check of section 3."""
@@ -90,6 +97,44 @@ class Dana:
         self._conversation = await self._open_session.resume(conversation_id)
         return {**await self._read(), "sid": self._open_session.sid}
 
+    async def sign_in(self, scopes: list[str]) -> dict[str, Any]:
+        """Begin a Direct Sign-In (4.2): the URL for the User's browser. It comes back to this process."""
+        self._listener = await LoopbackListener().__aenter__()
+        begun = await self._open_session.sign_in(*scopes, redirect_uri=self._listener.redirect_uri)
+        assert isinstance(begun, DirectSignIn)
+        self._begun = begun
+        return {"url": begun.url, "scopes": list(begun.scopes)}
+
+    async def signed_in(self) -> dict[str, Any]:
+        """The browser came back: what the User approved."""
+        assert self._listener is not None
+        assert self._begun is not None
+        query = urllib.parse.parse_qs(urllib.parse.urlsplit(self._begun.url).query)
+        callback = await self._listener.callback(query["state"][0])
+        await self._listener.__aexit__(None, None, None)
+        done = await self._begun.complete(callback.reveal())
+        return {"scopes": list(done.scopes), "missing": list(done.missing)}
+
+    async def go_on(self) -> dict[str, Any]:
+        """Read on in the same conversation until the Company is idle."""
+        return await self._read()
+
+    async def call(self, url: str) -> dict[str, Any]:
+        """GET one of the Company's APIs with the client that signs and carries the token (section 7)."""
+        response = await self._open_session.http.get(url)
+        return {"status": response.status_code, "body": response.json() if response.status_code == 200 else None}
+
+    async def attempt(self, url: str) -> dict[str, Any]:
+        """As `call`, for a call that may need the User; `error_code` says so."""
+        try:
+            return {"error_code": "", **await self.call(url)}
+        except PapaverError as error:
+            return {"error_code": error.code}
+
+    async def held(self) -> dict[str, Any]:
+        """What may be done on the account now."""
+        return {"scopes": sorted(await self._open_session.scopes())}
+
     async def close(self) -> dict[str, Any]:
         """End the conversation, and see that it takes no further message."""
         await self._open_conversation.close()
@@ -120,17 +165,20 @@ class Dana:
     async def _read(self) -> dict[str, Any]:
         """All new messages, as (role, id, text)."""
         conversation = self._open_conversation
-        messages = [
-            [event.message.role.value, event.message.id, event.message.text]
-            async for event in conversation.events()
-            if isinstance(event, MessageAdded)
-        ]
+        messages: list[list[str | None]] = []
+        needs: list[str] = []
+        async for event in conversation.events():
+            if isinstance(event, MessageAdded):
+                messages.append([event.message.role.value, event.message.id, event.message.text])
+            elif isinstance(event, AuthorizationNeeded):
+                needs.append(event.scope)
         replies = [text for role, _, text in messages if role == Role.COMPANY.value]
         return {
             "conversation_id": conversation.id,
             "status": conversation.status.value,
             "messages": messages,
             "replies": replies,
+            "needs": needs,
         }
 
     @property
@@ -154,6 +202,12 @@ async def _serve(dana: Dana) -> None:
         "say_only": dana.say_only,
         "resume": dana.resume,
         "read_again": dana.read_again,
+        "sign_in": dana.sign_in,
+        "signed_in": dana.signed_in,
+        "go_on": dana.go_on,
+        "call": dana.call,
+        "attempt": dana.attempt,
+        "held": dana.held,
         "close": dana.close,
     }
     while line := await asyncio.to_thread(sys.stdin.readline):
@@ -173,6 +227,7 @@ async def _run(identity: Identity, vault: Path) -> None:
     first = json.loads(await asyncio.to_thread(sys.stdin.readline))
     agent = PersonalAgent(
         identity.client_id,
+        redirect_uris=identity.redirect_uris,
         keys=identity.keys,
         vault=SqliteVault(vault),
         network=NetworkSettings.read(first["resolve"], first["ca_file"], environ={}),
@@ -190,7 +245,9 @@ def main() -> None:
     for name in ("--home", "--tls-cert", "--tls-key"):
         parser.add_argument(name, type=Path, required=True)
     options = parser.parse_args()
-    identity = Identity(ClientId(options.client_id), KeyFile(options.home / "keys.json"), name=options.name)
+    identity = Identity(
+        ClientId(options.client_id), KeyFile(options.home / "keys.json"), name=options.name, redirect_uris=(REDIRECT,)
+    )
     with IdentityServer(identity.documents(), "127.0.0.1", 0, (options.tls_cert, options.tls_key)) as server:
         _say(port=server.address[1])
         asyncio.run(_run(identity, options.home / "agent.db"))

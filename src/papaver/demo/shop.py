@@ -45,11 +45,24 @@ class ShopRows:
         with closing(sqlite3.connect(self._path, timeout=10)) as connection, connection:
             return connection.execute(sql, values).rowcount
 
-    def order_question(self) -> Question:
-        """About an order drawn at random."""
-        (number,) = self._draw.choice(self.rows("SELECT number FROM orders ORDER BY number"))
+    def order_question(self, account: str) -> Question:
+        """About an order of this account drawn at random."""
+        (number,) = self._draw.choice(self.rows("SELECT number FROM orders WHERE account = ? ORDER BY number", account))
         sql = "SELECT status, due FROM orders WHERE number = ?"
         return Question(f"Where is order #{number}?", f"#{number}", sql, (number,), ("text", "text"))
+
+    def exchange_question(self, order: Question) -> Question:
+        """Please exchange that order for another size, drawn at random; true once the shop's database has it."""
+        (number,) = order.values
+        sizes = self.rows(
+            "SELECT other.size FROM orders JOIN articles AS ordered USING (sku) JOIN articles AS other"
+            " ON other.name = ordered.name AND other.sku <> ordered.sku WHERE number = ? ORDER BY other.size",
+            number,
+        )
+        (size,) = self._draw.choice(sizes)
+        sql = "SELECT size FROM exchanges WHERE number = ?"
+        text = f"Please exchange order #{number} for size {size}."
+        return Question(text, f"#{number}", sql, (number,), ("text",))
 
     def article_question(self) -> Question:
         """About the price and stock of an article drawn at random."""
@@ -66,7 +79,10 @@ class ShopRows:
 
     def truth(self, question: Question) -> tuple[str, ...]:
         """What a true reply says at this moment, word by word."""
-        (row,) = self.rows(question.sql, *question.values)
+        rows = self.rows(question.sql, *question.values)
+        if len(rows) != 1:
+            raise DemoFailed("the shop's database has not exactly one such row", expected="1", found=str(len(rows)))
+        (row,) = rows
         return tuple(_shown(kind, value) for kind, value in zip(question.shown, row, strict=True))
 
     def restock(self, question: Question) -> None:

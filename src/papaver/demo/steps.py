@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import sqlite3
 import tempfile
@@ -14,14 +15,21 @@ from typing import Any, Final
 
 from papaver.demo.authority import Authority
 from papaver.demo.outcome import DemoFailed, check
-from papaver.demo.outfitter.database import Shop
+from papaver.demo.outfitter.accounts import Users
+from papaver.demo.outfitter.database import ACCOUNTS, Shop
 from papaver.demo.processes import AgentProcess, Child, run_once
 from papaver.demo.shop import Question, ShopRows, says_none
+from papaver.demo.user import Place, the_user
 
 __all__ = ["CLIENT_ID", "DOMAIN", "Journey", "journey"]
 
 DOMAIN: Final = "shop.example"
+OTHER_DOMAIN: Final = "outlet.example"
+"""The same Company under a second domain of its own (3.2)."""
 BASE_URL: Final = f"https://{DOMAIN}/poppy"
+ISSUER: Final = f"https://{DOMAIN}/account"
+ACCOUNT: Final = ACCOUNTS[0]
+EMAIL: Final = "dana@mail.example"
 AGENT_HOST: Final = "agent.example"
 CLIENT_ID: Final = f"https://{AGENT_HOST}/agent.json"
 APP: Final = "papaver.demo.outfitter.app:build"
@@ -57,15 +65,20 @@ class Journey:
         self.say(f"papaver demo, seed {self.seed}: a shop and a Personal Agent, two processes on this machine.")
         self._start()
         self._discover()
-        first = self._rows.order_question()
+        first = self._rows.policy_question()
         conversation = self._session(first)
         article = self._rows.article_question()
         self._ask(article)
-        self._ask(self._rows.policy_question())
+        self._ask(self._rows.article_question())
         self._changed(article)
-        self._retried(self._rows.order_question())
-        self._killed(self._rows.order_question(), conversation)
+        self._retried(self._rows.policy_question())
+        self._killed(self._rows.article_question(), conversation)
+        order = self._rows.order_question(ACCOUNT)
+        self._signed_in(order)
+        self._exchanged(self._rows.exchange_question(order))
+        self._called()
         self._closed()
+        self._disconnected()
         self.say(f"\nAll {self._number} steps were verified.")
 
     def end(self) -> None:
@@ -80,6 +93,8 @@ class Journey:
         self._authority = Authority(self.folder)
         self._shop, self._gate = self.folder / "shop.db", self.folder / "gate"
         Shop(self._shop).fill(self.seed)
+        self.password = secrets.token_urlsafe(12)
+        Users(self._shop).add(EMAIL, ACCOUNT, self.password)
         self._rows = ShopRows(self._shop, self.seed)
         self.home = self.folder / "home"
         run_once(["init", CLIENT_ID, "--name", "Dana's agent", "--home", str(self.home)])
@@ -98,9 +113,9 @@ class Journey:
         self._agent = AgentProcess("Personal Agent", command, self.folder / "agent.log")
         self._children.append(self._agent)
         self._agent_at = f"{AGENT_HOST}:443=127.0.0.1:{self._agent.hear()['port']}"
-        self._certificate = self._authority.issue(DOMAIN)
+        self._certificate = self._authority.issue(DOMAIN, OTHER_DOMAIN)
         self._company = self._serve(0)
-        self._agent.tell(resolve=[self.company_at], ca_file=str(self.ca_file))
+        self._agent.tell(resolve=self.company_at, ca_file=str(self.ca_file))
         self._show(f"the Company {DOMAIN}, process {self._company.pid}, its database {self._shop}")
         self._show(f"the Personal Agent {CLIENT_ID}, process {self._agent.pid}")
 
@@ -120,10 +135,14 @@ class Journey:
     def _discover(self) -> None:
         self._step(f"Discover {DOMAIN}")
         found = self._agent.do("discover", domain=DOMAIN)
-        check("the Company's identifier is its domain's URL (3.2)", f"https://{DOMAIN}", found["identifier"])
+        check("the Company's identifier is its issuer (3.2)", ISSUER, found["identifier"])
         check("every check of section 3 passed", [], [one for one in found["checks"] if not one["ok"]])
         self._show(f"{found['name']}, {found['identifier']}, version {found['version']}")
         self._show(f"{len(found['checks'])} checks passed, from {found['checks'][0]['rule']} on")
+        other = self._agent.do("discover", domain=OTHER_DOMAIN)
+        check(f"{OTHER_DOMAIN} is the same Company", ISSUER, other["identifier"])
+        self._agent.do("discover", domain=DOMAIN)
+        self._show(f"{OTHER_DOMAIN} is the same Company, under the same issuer")
 
     def _session(self, question: Question) -> str:
         self._step("Open a Session, and ask the first question")
@@ -172,6 +191,41 @@ class Journey:
         self._once(message)
         self._show("the message was recorded once and answered once, in another Session")
 
+    def _signed_in(self, question: Question) -> None:
+        self._step("Ask about an order, and sign in for the answer")
+        asked = self._agent.do("say", text=question.text)
+        self._needed(question, asked, "orders:read")
+        self._approved("orders:read")
+        self._answered(question, self._agent.do("go_on"))
+        self._show("the answer came in the same conversation, and the question was not sent again")
+
+    def _exchanged(self, question: Question) -> None:
+        self._step("Ask for an exchange, which needs more: step up")
+        asked = self._agent.do("say", text=question.text)
+        self._needed(question, asked, "orders:read orders:write")
+        check("nothing was exchanged yet", [], self._rows.rows(question.sql, *question.values))
+        self._approved("orders:read", "orders:write")
+        self._answered(question, self._agent.do("go_on"))
+
+    def _called(self) -> None:
+        self._step("Call the shop's own API with the same access")
+        called = self._agent.do("call", url=f"https://{DOMAIN}/orders")
+        check("the API answers", 200, called["status"])
+        theirs = [(order["number"], order["status"]) for order in called["body"]]
+        ours = self._rows.rows("SELECT number, status FROM orders WHERE account = ? ORDER BY number", ACCOUNT)
+        check("with the orders of this account", ours, theirs)
+        self._show(f"GET https://{DOMAIN}/orders lists {len(theirs)} orders, as the shop's database does")
+
+    def _disconnected(self) -> None:
+        self._step("Disconnect the Personal Agent on the Company's page")
+        user = the_user(self._place)
+        said = user.disconnect(f"{ISSUER}/connected", EMAIL, self.password, AGENT_HOST)
+        check("the page says so", True, "disconnected" in said.lower())
+        called = self._agent.do("attempt", url=f"https://{DOMAIN}/orders")
+        check("the next call is signed out, and needs the User", "sign_in_needed", called["error_code"])
+        check("the agent holds nothing any more", [], self._agent.do("held")["scopes"])
+        self._show(f"{EMAIL} disconnected {AGENT_HOST} with {user.browser}; the next call was signed out")
+
     def _closed(self) -> None:
         self._step("Close the conversation")
         closed = self._agent.do("close")
@@ -201,6 +255,29 @@ class Journey:
         self._show(f"< {reply}")
         truth = self._rows.check_true(question, reply)
         self._show(f"{_as_typed(question)}\n     says {' | '.join(truth)}, and so does the answer")
+
+    def _needed(self, question: Question, answer: dict[str, Any], scope: str) -> None:
+        """The Company Agent asked for access instead of answering (8.11)."""
+        self._heard += answer["messages"]
+        self._show(f"> {question.text}")
+        check("the Company asks for access, once", [scope], answer["needs"])
+        check("and does not answer", [], answer["replies"])
+        self._show(f"authorization event: the Company Agent needs {scope}")
+
+    def _approved(self, *scopes: str) -> None:
+        """The User signs in at the Company's own page and approves what is asked for (4.2)."""
+        begun = self._agent.do("sign_in", scopes=list(scopes))
+        check("everything that is held and needed is asked for", sorted(scopes), sorted(begun["scopes"]))
+        user = the_user(self._place)
+        self._agent.tell(do="signed_in")
+        user.approve(begun["url"], EMAIL, self.password)
+        done = self._agent.hear()
+        check("what was approved is held", sorted(scopes), sorted(done["scopes"]))
+        self._show(f"{EMAIL} signed in and approved {', '.join(scopes)}, with {user.browser}")
+
+    @property
+    def _place(self) -> Place:
+        return Place((DOMAIN, OTHER_DOMAIN), self._port, self._certificate[0], self.ca_file)
 
     def _once(self, message: str) -> None:
         """The message is in the conversation once, with one answer after it, in all that was ever read."""
@@ -236,16 +313,17 @@ class Journey:
         return self._authority.ca_file
 
     @property
-    def company_at(self) -> str:
-        """Where the Company really is, as `--resolve` takes it."""
-        return f"{DOMAIN}:443=127.0.0.1:{self._port}"
+    def company_at(self) -> list[str]:
+        """Where the Company really is, as `--resolve` takes it, for each of its domains."""
+        return [f"{domain}:443=127.0.0.1:{self._port}" for domain in (DOMAIN, OTHER_DOMAIN)]
 
     @property
     def company_environment(self) -> dict[str, str]:
         """What the shop reads; `papaver company clients` and its like need the same."""
         return {
-            "OUTFITTER_DOMAIN": DOMAIN,
+            "OUTFITTER_DOMAINS": f"{DOMAIN},{OTHER_DOMAIN}",
             "OUTFITTER_BASE_URL": BASE_URL,
+            "OUTFITTER_ISSUER": ISSUER,
             "OUTFITTER_SHOP": str(self._shop),
             "OUTFITTER_STORE": str(self._store),
             "OUTFITTER_GATE": str(self._gate),

@@ -4,34 +4,58 @@ from __future__ import annotations
 
 import re
 
-from papaver.demo.outfitter.database import TOPICS, Shop
+from papaver.company import Turn
+from papaver.demo.outfitter.database import TOPICS, NoSuchSize, Shop
 
-__all__ = ["answer"]
+__all__ = ["READ", "WRITE", "answer", "answer_turn"]
 
+READ, WRITE = "orders:read", "orders:write"
 ORDER = re.compile(r"order\s*#?\s*(\d{3,6})", re.IGNORECASE)
 SIZE = re.compile(r"\b(?:size|in)\s+(XL|S|M|L)\b", re.IGNORECASE)
+EXCHANGE = re.compile(r"\bexchange\b", re.IGNORECASE)
+
+
+def answer_turn(shop: Shop, turn: Turn) -> str:
+    """The answer to a turn: what is about an order needs the User's account, and an exchange may change it (8.11)."""
+    question = turn.text
+    found = ORDER.search(question)
+    if found is None:
+        return answer(shop, question)
+    number, size = int(found.group(1)), SIZE.search(question)
+    if EXCHANGE.search(question):
+        if size is None:
+            return "Which size would you like instead: S, M, L or XL?"
+        return _exchange(shop, turn.id, number, turn.require(READ, WRITE), size.group(1))
+    return _order(shop, number, turn.require(READ))
 
 
 def answer(shop: Shop, question: str) -> str:
-    """One sentence or two, true of the database at this moment."""
-    found = ORDER.search(question)
-    if found:
-        return _order(shop, int(found.group(1)))
+    """What anybody may know: one sentence or two, true of the database at this moment."""
     for topic in TOPICS:
         if topic.rstrip("s") in question.lower():
             return shop.policy(topic) or f"We have no policy on {topic}."
     for name in shop.names():
         if name.lower() in question.lower():
             return _article(shop, name, SIZE.search(question))
-    return "I can tell you about our articles, their prices and stock, an order by its number, and our policies."
+    return "I can tell you about our articles, their prices and stock, your orders by their numbers, and our policies."
 
 
-def _order(shop: Shop, number: int) -> str:
-    order = shop.order(number)
+def _order(shop: Shop, number: int, account: str) -> str:
+    order = shop.order(number, account)
     if order is None:
-        return f"We have no order #{number}."
+        return f"You have no order #{number}."
     due = "was due" if order.status == "delivered" else "is due"
     return f"Order #{order.number} ({order.sku}) is {order.status}; it {due} on {order.due}."
+
+
+def _exchange(shop: Shop, key: str, number: int, account: str, size: str) -> str:
+    try:
+        article = shop.exchange(key, number, account, size)
+    except NoSuchSize:
+        return f"The article of order #{number} does not come in {size.upper()}."
+    if article is None:
+        return f"You have no order #{number}."
+    return f"Done: order #{number} will be exchanged for {article.sku}, size {article.size}."
 
 
 def _article(shop: Shop, name: str, size: re.Match[str] | None) -> str:

@@ -1,69 +1,118 @@
 """The outfitter: a small shop on FastAPI with its own database, that learned Poppy. Run by `papaver demo`.
 
 Settings come from the environment, so that any ASGI server can run `papaver.demo.outfitter.app:build`:
-`OUTFITTER_DOMAIN`, `OUTFITTER_BASE_URL`, `OUTFITTER_SHOP` and `OUTFITTER_STORE` (database files), `OUTFITTER_GATE`.
+`OUTFITTER_DOMAINS` (separated by commas), `OUTFITTER_BASE_URL`, `OUTFITTER_ISSUER`, `OUTFITTER_SHOP` and
+`OUTFITTER_STORE` (database files), `OUTFITTER_GATE`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
 from fastapi import FastAPI, HTTPException
+from pydantic import BaseModel
 
 from papaver.adapters.fastapi import Poppy
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
-from papaver.company import Company, Turn
-from papaver.demo.outfitter.answers import answer
-from papaver.demo.outfitter.database import Shop
+from papaver.company import Company, EmbeddedIssuer, OpenApi, Scope, SignedInSession, Turn
+from papaver.demo.outfitter.accounts import Users
+from papaver.demo.outfitter.answers import READ, WRITE, answer_turn
+from papaver.demo.outfitter.database import NoSuchSize, Shop
+from papaver.demo.outfitter.sign_in_page import SIGN_IN_PAGE, add_sign_in_page
 from papaver.stores.sqlite import SqliteStore
 
 __all__ = ["Settings", "build", "outfitter"]
 
+SCOPES = (
+    Scope(READ, "See your orders", "none", personal_data=True),
+    Scope(WRITE, "Exchange your orders", "reversible", personal_data=True),
+    Scope("addresses", "See and change your addresses", "reversible", personal_data=True),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`gate` is for the demo's kill: while that file exists, the handler says so in `<gate>.reached` and waits."""
+    """`domains`  the shop's own, the first one first: one Company on all of them, under one issuer (3.2)
+    `gate`     for the demo's kill: while that file exists, the handler says so in `<gate>.reached` and waits
+    """
 
-    domain: str
+    domains: tuple[str, ...]
     base_url: str
+    issuer: str
     shop: Path
     store: Path
     gate: Path | None = None
 
 
+class Exchange(BaseModel):
+    """What is asked for in exchange."""
+
+    size: str
+
+
 def outfitter(settings: Settings, network: NetworkSettings | None = None) -> FastAPI:
     """The shop as an app: its own pages, and the Company in front of them."""
-    shop = Shop(settings.shop)
+    shop, users = Shop(settings.shop), Users(settings.shop)
+    issuer = EmbeddedIssuer(settings.issuer, sign_in_page=f"https://{settings.domains[0]}{SIGN_IN_PAGE}")
     company = Company(
-        domain=settings.domain,
+        domain=settings.domains[0],
+        domains=settings.domains[1:],
         name="The Outfitter",
         base_url=settings.base_url,
         store=SqliteStore(settings.store),
+        sign_in=issuer,
+        scopes=SCOPES,
+        apis=[OpenApi(f"https://{settings.domains[0]}/openapi.json", "Your orders, and exchanging them")],
     )
-    app = FastAPI(title="The Outfitter")
-    Poppy(app, company, network=network)
+    app = FastAPI(title="The Outfitter", version="1", servers=[{"url": f"https://{settings.domains[0]}"}])
+    poppy = Poppy(app, company, network=network)
+    add_sign_in_page(app, issuer, users)
 
     @company.conversation
     async def company_agent(turn: Turn) -> str:
-        return await asyncio.to_thread(_answer, turn.text)
+        return await asyncio.to_thread(_answer, turn)
 
-    def _answer(text: str) -> str:
+    def _answer(turn: Turn) -> str:
         if settings.gate is not None:
             _pass(settings.gate)
-        return answer(shop, text)
+        return answer_turn(shop, turn)
 
-    @app.get("/articles/{name}")
+    @app.get("/orders", operation_id="listOrders")
+    def orders(session: Annotated[SignedInSession, poppy.signed_in(READ)]) -> list[dict[str, object]]:
+        """The orders of the account."""
+        return [
+            {"number": order.number, "sku": order.sku, "status": order.status, "due": order.due}
+            for order in shop.orders(session.account_id)
+        ]
+
+    @app.post("/orders/{number}/exchanges", operation_id="exchangeOrder")
+    def exchange(
+        number: int, wanted: Exchange, session: Annotated[SignedInSession, poppy.signed_in(READ, WRITE)]
+    ) -> dict[str, object]:
+        """Exchange an order for another size."""
+        try:
+            article = shop.exchange(secrets.token_urlsafe(), number, session.account_id, wanted.size)
+        except NoSuchSize as error:
+            raise HTTPException(409, str(error)) from None
+        if article is None:
+            raise HTTPException(404, f"there is no order {number}")
+        return {"number": number, "sku": article.sku, "size": article.size}
+
+    @app.get("/articles/{name}", operation_id="findArticles")
     def articles(name: str) -> list[dict[str, object]]:
+        """The sizes of an article."""
         found = shop.articles(name)
         if not found:
             raise HTTPException(404, f"no article is called {name}")
         return [asdict(article) for article in found]
 
-    @app.get("/{path:path}")
+    @app.get("/{path:path}", include_in_schema=False)
     def page(path: str) -> dict[str, str]:
         return {"shop": "The Outfitter", "page": path or "home"}
 
@@ -82,8 +131,9 @@ def build() -> FastAPI:
     gate = os.environ.get("OUTFITTER_GATE")
     return outfitter(
         Settings(
-            domain=os.environ["OUTFITTER_DOMAIN"],
+            domains=tuple(os.environ["OUTFITTER_DOMAINS"].split(",")),
             base_url=os.environ["OUTFITTER_BASE_URL"],
+            issuer=os.environ["OUTFITTER_ISSUER"],
             shop=Path(os.environ["OUTFITTER_SHOP"]),
             store=Path(os.environ["OUTFITTER_STORE"]),
             gate=Path(gate) if gate else None,

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Article", "Order", "Shop"]
+__all__ = ["ACCOUNTS", "SCHEMA", "Article", "NoSuchSize", "Order", "Shop"]
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS articles (
     sku TEXT PRIMARY KEY, name TEXT NOT NULL, size TEXT NOT NULL, price_cents INTEGER NOT NULL, stock INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS orders (
-    number INTEGER PRIMARY KEY, sku TEXT NOT NULL REFERENCES articles, status TEXT NOT NULL, due TEXT NOT NULL);
+    number INTEGER PRIMARY KEY, sku TEXT NOT NULL REFERENCES articles, status TEXT NOT NULL, due TEXT NOT NULL,
+    account TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS exchanges (
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES orders, size TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS users (email TEXT PRIMARY KEY, account TEXT NOT NULL UNIQUE, password_hash TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS policies (topic TEXT PRIMARY KEY, days INTEGER NOT NULL, text TEXT NOT NULL);
 """
 KINDS = ("Stormline Jacket", "Ridge Parka", "Trail Boot", "Summit Pack", "Fell Tent", "Tarn Stove", "Cairn Fleece")
@@ -42,12 +47,21 @@ class Article:
         return f"${self.price_cents // 100}.{self.price_cents % 100:02d}"
 
 
+ACCOUNTS = ("acct_1", "acct_2")
+"""Whose the orders are; each of them may have a user (`accounts.Users`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     number: int
     sku: str
     status: str
     due: str
+    account: str
+
+
+class NoSuchSize(LookupError):
+    """The ordered article does not come in that size."""
 
 
 class Shop:
@@ -85,15 +99,16 @@ class Shop:
                 connection.executemany("INSERT INTO articles VALUES (?, ?, ?, ?, ?)", articles)
                 numbers = draw.sample(range(1000, 9999), 40)
                 connection.executemany(
-                    "INSERT INTO orders VALUES (?, ?, ?, ?)",
+                    "INSERT INTO orders VALUES (?, ?, ?, ?, ?)",
                     [
                         (
                             number,
                             draw.choice(articles)[0],
                             draw.choice(STATUSES),
                             f"2027-{draw.randint(1, 12):02d}-{draw.randint(1, 28):02d}",
+                            ACCOUNTS[place % len(ACCOUNTS)],
                         )
-                        for number in numbers
+                        for place, number in enumerate(numbers)
                     ],
                 )
                 for topic, text in TOPICS.items():
@@ -115,9 +130,34 @@ class Shop:
     def names(self) -> list[str]:
         return [str(row[0]) for row in self._all("SELECT DISTINCT name FROM articles ORDER BY length(name) DESC, name")]
 
-    def order(self, number: int) -> Order | None:
-        rows = self._all("SELECT * FROM orders WHERE number = ?", number)
+    def order(self, number: int, account: str) -> Order | None:
+        """An order of this account; another account's is as unknown as one that does not exist."""
+        rows = self._all("SELECT * FROM orders WHERE number = ? AND account = ?", number, account)
         return Order(*rows[0]) if rows else None
+
+    def orders(self, account: str) -> list[Order]:
+        return [Order(*row) for row in self._all("SELECT * FROM orders WHERE account = ? ORDER BY number", account)]
+
+    def exchange(self, key: str, number: int, account: str, size: str) -> Article | None:
+        """Exchange an order for another size, once for each `key`; None when the account has no such order.
+
+        Raises NoSuchSize.
+        """
+        order = self.order(number, account)
+        if order is None:
+            return None
+        rows = self._all(
+            "SELECT other.* FROM articles AS ordered JOIN articles AS other ON other.name = ordered.name"
+            " WHERE ordered.sku = ? AND lower(other.size) = lower(?)",
+            order.sku,
+            size,
+        )
+        if not rows:
+            raise NoSuchSize(f"{order.sku} does not come in {size}")
+        article = Article(*rows[0])
+        with closing(self._connect()) as connection, connection:
+            connection.execute("INSERT OR IGNORE INTO exchanges VALUES (?, ?, ?)", (key, number, article.size))
+        return article
 
     def policy(self, topic: str) -> str | None:
         rows = self._all("SELECT text FROM policies WHERE topic = ?", topic)
