@@ -92,7 +92,7 @@ class Machine:
         self._limits = configuration.limits
         self._rotation = derive(secret, "rotation")
         self._nonces = (
-            Nonces(derive(secret, "nonces").reveal(), self._limits.dpop_nonce)
+            Nonces(derive(secret, "nonces").reveal(), self._limits.dpop_nonce_lifetime)
             if configuration.dpop and configuration.dpop_nonce
             else None
         )

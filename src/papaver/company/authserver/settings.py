@@ -39,7 +39,7 @@ class IssuerLimits:
     assertion: int = _limit(300, "client assertion accepted after its `iat`", low=30, high=3600)
     skew: int = _limit(30, "difference of the clocks allowed in a client assertion", low=0, high=300)
     dpop_window: int = _limit(60, "DPoP proof: `iat` accepted this far from now, both ways", low=5, high=300)
-    dpop_nonce: int = _limit(300, "DPoP nonce", low=30, high=3600)
+    dpop_nonce_lifetime: int = _limit(300, "DPoP nonce", low=30, high=3600)
     page_session: int = _limit(900, "a User is known to the page of connected agents", low=60, high=3600)
     form_bytes: int = _limit(32 * 1024, "form or query of a request, above: 413", low=4096, high=256 * 1024)
     ended_grants: int = _limit(30 * 86_400, "a grant that is over is remembered", low=0)
