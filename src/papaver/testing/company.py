@@ -17,6 +17,7 @@ from papaver.company.settings import CompanyLimits
 from papaver.company.turn import Turn
 from papaver.ports.company import SessionRow
 from papaver.ports.pages import Pages
+from papaver.ports.personal_agent import Poster
 from papaver.ports.system import FetchFailed, FetchFault, FetchPolicy
 from papaver.protocol.errors import PayloadTooLarge
 from papaver.protocol.session import VerifiedSession
@@ -252,6 +253,7 @@ async def company_bench(
     agent: AgentKeys | None = None,
     handler: Any = None,
     pages: Pages | None = None,
+    poster: Poster | None = None,
     **options: Any,
 ) -> AsyncGenerator[CompanyBench]:
     """A Company that echoes or has this `handler`, or the given one, run with a memory store unless it has another.
@@ -279,7 +281,7 @@ async def company_bench(
     opening = not company.store.is_open
     if opening:
         await company.store.open()
-    await company.wire(clock, SeededIds(), documents, pages=pages, turns_elsewhere=not turns)
+    await company.wire(clock, SeededIds(), documents, pages=pages, poster=poster, turns_elsewhere=not turns)
     runner = company.start_turns() if turns else None
     try:
         yield CompanyBench(company, agent, clock, documents)

@@ -12,12 +12,17 @@ from starlette.testclient import TestClient
 
 from papaver.adapters import starlette as adapter
 from papaver.adapters.fastapi import Poppy
-from papaver.company import Company
+from papaver.company import Company, Scope
 from papaver.protocol.dialect import Version
+from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.negotiation import Retirement
 from papaver.protocol.session import VerifiedSession
+from papaver.protocol.signed_in import OAuthCaller, SignedInSession
+from papaver.testing.issuers import HeldIssuer
+from papaver.testing.keys import NOW
 from papaver.versions import DIALECTS
-from tests.unit.adapters.asgi_calls import message, outside, shop, signed
+from papaver.web.challenges import read_challenges
+from tests.unit.adapters.asgi_calls import AGENT, message, outside, shop, signed
 
 
 @pytest.fixture(autouse=True)
@@ -99,3 +104,101 @@ def test_the_apps_own_description_is_untouched() -> None:
     """The Company adds no operation to it."""
     app = with_cart(shop())
     assert set(app.openapi()["paths"]) == {"/v1/cart", "/{path}"}
+
+
+# ── accounts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+READ = Scope("orders:read", "See your orders")
+WRITE = Scope("orders:write", "Change your orders")
+
+
+def with_orders(company: Company) -> FastAPI:
+    """An app with a route behind scopes, and two that use no Session."""
+    app = FastAPI()
+    poppy = Poppy(app, company)
+
+    async def orders(session: SignedInSession) -> Mapping[str, str]:
+        return {"account": session.account_id, "user": session.user_id}
+
+    async def products(caller: OAuthCaller) -> Mapping[str, str | None]:
+        return {"account": caller.account_id}
+
+    async def prices(caller: OAuthCaller) -> Mapping[str, str | None]:
+        return {"account": caller.account_id}
+
+    orders.__annotations__["session"] = Annotated[SignedInSession, poppy.signed_in("orders:read", "orders:write")]
+    products.__annotations__["caller"] = Annotated[OAuthCaller, poppy.unverified()]
+    prices.__annotations__["caller"] = Annotated[OAuthCaller, poppy.unverified("orders:read")]
+    app.get("/orders")(orders)
+    app.get("/products")(products)
+    app.get("/prices")(prices)
+    return app
+
+
+def carrying(company: Company, token: str, url: str = "https://api.example.com/orders") -> dict[str, str]:
+    """The fields of a signed-in request."""
+    header = AGENT.header("GET", url, company.id, now=NOW, access_token=token)
+    return {"poppy-session": header, "poppy-version": "0.4", "authorization": f"Bearer {token}"}
+
+
+@pytest.mark.requirement("4.7-14", "5.4-10", "7-24")
+def test_a_route_names_its_scopes_and_is_guarded_by_them() -> None:
+    """No token: 401 with the scopes and no code. Too few: 403. Enough: the account and the User (4.7)."""
+    issuer = HeldIssuer()
+    company = shop(sign_in=issuer, scopes=[READ, WRITE])
+    few, enough = issuer.issue("few", "dana", "orders:read"), issuer.issue("all", "dana", "orders:read", "orders:write")
+    with client_of(with_orders(company)) as client:
+        out = client.get("/orders", headers=signed(company, "GET", "https://api.example.com/orders"))
+        assert (out.status_code, out.content) == (401, b"")
+        bearer, _ = read_challenges(out.headers.get_list("www-authenticate"))
+        assert bearer.params == {"scope": "orders:read orders:write"}
+        refused = client.get("/orders", headers=carrying(company, few))
+        assert (refused.status_code, refused.json()["error"]) == (403, "insufficient_scope")
+        answer = client.get("/orders", headers=carrying(company, enough))
+        assert (answer.status_code, answer.json()) == (200, {"account": "dana", "user": "usr_dana"})
+
+
+def test_b54_a_refused_token_keeps_its_challenges_and_fields() -> None:
+    """As they were written: nothing of the app's own error handling takes their place."""
+    company = shop(sign_in=HeldIssuer(), scopes=[READ], dpop_nonces=True)
+    with client_of(with_orders(company)) as client:
+        answer = client.get("/orders", headers=carrying(company, "never-issued"))
+        assert (answer.status_code, answer.headers["cache-control"]) == (401, "no-store")
+        schemes = [challenge.scheme for challenge in read_challenges(answer.headers.get_list("www-authenticate"))]
+        assert (schemes, answer.json()["error"]) == (["Bearer", "DPoP"], "invalid_token")
+
+
+@pytest.mark.requirement("4.7-04")
+def test_scopes_appear_in_the_apps_openapi_description() -> None:
+    """As an OAuth 2.0 scheme with each scope's description, and at each route what it needs."""
+    document = with_orders(shop(sign_in=HeldIssuer(), scopes=[READ, WRITE])).openapi()
+    name = "poppy-example.com"
+    (flow,) = document["components"]["securitySchemes"][name]["flows"].values()
+    assert flow["scopes"] == {"orders:read": "See your orders", "orders:write": "Change your orders"}
+    assert flow["tokenUrl"] == "https://auth.example.com/token"
+    assert document["paths"]["/orders"]["get"]["security"] == [{name: ["orders:read", "orders:write"]}]
+    assert document["paths"]["/prices"]["get"]["security"] == [{name: ["orders:read"]}]
+    assert "security" not in document["paths"]["/products"]["get"]
+
+
+@pytest.mark.requirement("5.3-15", "5.3-17")
+def test_a_route_may_use_no_session() -> None:
+    """A broken header is not looked at; a token is."""
+    issuer = HeldIssuer()
+    token = issuer.issue("t", "dana", "orders:read")
+    with client_of(with_orders(shop(sign_in=issuer, scopes=[READ]))) as client:
+        assert client.get("/products", headers={"poppy-session": "garbage"}).json() == {"account": None}
+        assert client.get("/prices").status_code == 401
+        assert client.get("/prices", headers={"authorization": f"Bearer {token}"}).json() == {"account": "dana"}
+        assert client.get("/products", headers={"authorization": "Bearer x"}).status_code == 401
+
+
+@pytest.mark.requirement("papaver-73")
+def test_a_guard_that_could_not_be_passed_is_an_error_when_the_app_is_built() -> None:
+    """No scope to name, and no issuer to ask."""
+    for company, scopes in ((shop(sign_in=HeldIssuer()), ()), (shop(), ("orders:read",))):
+        poppy = Poppy(FastAPI(), company)
+        with pytest.raises(ConfigurationError, check=lambda error: error.rule == "configuration.signed-in"):
+            poppy.signed_in(*scopes)
+    with pytest.raises(ConfigurationError, check=lambda error: error.rule == "configuration.signed-in"):
+        Poppy(FastAPI(), shop()).unverified("orders:read")
