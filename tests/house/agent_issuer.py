@@ -16,9 +16,12 @@ from papaver.oauth.dpop import Nonces, read_proof, verify_proof
 from papaver.oauth.errors import AccessDenied, UseDpopNonce
 from papaver.oauth.forms import Form, read_form
 from papaver.oauth.pkce import challenge_of
+from papaver.personal_agent.flows import sign_in as flows
+from papaver.personal_agent.flows.effects import Flow
 from papaver.personal_agent.flows.request import Exchange, signed
-from papaver.personal_agent.flows.sign_in import BegunDirect, begin, complete
+from papaver.personal_agent.flows.sign_in import BegunDirect, begin
 from papaver.personal_agent.live import LiveSession
+from papaver.personal_agent.setup import Setup
 from papaver.personal_agent.sign_in import SignedIn
 from papaver.ports.system import FetchFailed
 from papaver.protocol.session import ath
@@ -46,6 +49,7 @@ __all__ = [
     "Granted",
     "ScriptedIssuer",
     "account_company",
+    "complete",
     "publish",
 ]
 
@@ -298,6 +302,11 @@ def account_company(auth: ScriptedIssuer | None = None, **members: Any) -> Accou
     }
     publish(company)
     return company
+
+
+def complete(setup: Setup, callback: str, **more: Any) -> Flow[SignedIn]:
+    """The flow of a callback, as an application hands it in."""
+    return flows.complete(setup, Secret(callback), **more)
 
 
 def publish(company: AccountCompany) -> None:

@@ -34,6 +34,7 @@ __all__ = [
     "is_in",
     "keep_account",
     "known_account",
+    "left_of",
     "may_sign_in",
     "need_of",
     "stored_account",
@@ -98,8 +99,7 @@ def stored_account(key: AccountKey) -> Flow[AccountRow | None]:
 
 def keep_account(key: AccountKey, row: AccountRow) -> Flow[None]:
     """Store the account, durably. Only under its lock."""
-    value = write_row(row)
-    yield from keep(ACCOUNT, key.row, lambda _: value)
+    yield from keep(ACCOUNT, key.row, lambda _: write_row(row))
 
 
 def is_in(row: AccountRow | None) -> bool:
@@ -132,6 +132,11 @@ def access_of(row: AccountRow, held: HeldTokenRow) -> Access:
 def without_token(row: AccountRow, token: Secret) -> AccountRow:
     """The account after the Company refused one of its access tokens."""
     return replace(row, tokens=tuple(one for one in row.tokens if Secret(one.token) != token))
+
+
+def left_of(row: AccountRow) -> tuple[str, ...]:
+    """The refresh tokens that are left to revoke when the account's own is used no more."""
+    return row.unrevoked if row.refresh_token is None else (*row.unrevoked, row.refresh_token)
 
 
 def may_sign_in(live: LiveSession, found: Discovered) -> bool:

@@ -39,6 +39,7 @@ from papaver.personal_agent.setup import Setup
 from papaver.personal_agent.sign_in import KnownAccount, SignedIn
 from papaver.protocol.discovery import Checks
 from papaver.protocol.terms import CompanyId
+from papaver.values.secret import Secret
 from papaver.versions import DIALECTS
 
 __all__ = ["KeyInUse", "KnownCompany", "KnownConversation", "PendingMessage", "PersonalAgent"]
@@ -166,7 +167,8 @@ class PersonalAgent(Generic[S_co]):
         It is taken once, and for ten minutes. Raises SignInUnknown, AccessDenied when the User declined, another
         ProtocolError as the Company says, DiscoveryFailed, FetchFailed; what was held before is held still (4.7).
         """
-        return await drive(complete(self._setup, callback_url, user=user), self._ports)
+        callback, callback_url = Secret(callback_url), ""  # no frame of ours shows it to whoever reads a traceback
+        return await drive(complete(self._setup, callback, user=user), self._ports)
 
     async def accounts(self, domain: str | None = None, user: str | None = None) -> tuple[KnownAccount, ...]:
         """The accounts in the vault, oldest first, and no secret of theirs; of one domain or User when named."""

@@ -30,6 +30,7 @@ from papaver.protocol.destinations import Destination
 from papaver.protocol.dialect import Wanted
 from papaver.protocol.terms import AgentId, ConversationId, SessionId, UserId
 from papaver.values.errors import PapaverError
+from papaver.values.secret import Secret
 
 __all__ = ["Session"]
 
@@ -161,10 +162,10 @@ class Session:
         name, domain = document.organization.name, document.organization.domain
         setup = self.live.setup
         if isinstance(begun, BegunDirect):
-            state = state_of(begun.url)
+            state = state_of(Secret(begun.url))
 
-            async def finish(callback_url: str) -> SignedIn:
-                return await self.run(complete(setup, callback_url, state=state))
+            async def finish(callback: Secret) -> SignedIn:
+                return await self.run(complete(setup, callback, state=state))
 
             return DirectSignIn(
                 begun.url, begun.redirect_uri, begun.began.scopes, name, domain, begun.expires_at, finish

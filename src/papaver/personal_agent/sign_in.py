@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Never
 
+from papaver.values.secret import Secret
+
 __all__ = ["DeviceSignIn", "DirectSignIn", "KnownAccount", "SignedIn"]
 
 
@@ -68,7 +70,7 @@ class DirectSignIn:
     company_name: str
     domain: str
     expires_at: float
-    _complete: Callable[[str], Awaitable[SignedIn]] = field(repr=False, compare=False)
+    _complete: Callable[[Secret], Awaitable[SignedIn]] = field(repr=False, compare=False)
 
     async def complete(self, callback_url: str) -> SignedIn:
         """The User is back: exchange the code for tokens, and keep them. `callback_url` is the whole URL, as pasted.
@@ -77,7 +79,8 @@ class DirectSignIn:
         for another sign-in's URL, one that was used or is too old, and FetchFailed. After each of them what was held
         before is held still, and the sign-in has to begin again (4.7).
         """
-        return await self._complete(callback_url)
+        callback, callback_url = Secret(callback_url), ""  # no frame of ours shows it to whoever reads a traceback
+        return await self._complete(callback)
 
     def __reduce__(self) -> Never:
         raise TypeError("a sign-in is never pickled; PersonalAgent.complete finishes it in another process")

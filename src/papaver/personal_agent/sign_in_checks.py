@@ -14,6 +14,7 @@ from papaver.protocol.company import CompanyDocument
 from papaver.protocol.errors import ConfigurationError, Misbehaved
 from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
+from papaver.values.secret import Secret
 from papaver.web.urls import UrlError, host_of, read_url
 
 __all__ = [
@@ -81,15 +82,19 @@ def choose_redirect(registered: Sequence[str], wanted: str | None) -> str:
     return target
 
 
-def state_of(callback_url: str) -> str:
+def state_of(callback: Secret) -> str:
     """The `state` of a callback; the rest of it is judged later. Raises SignInUnknown."""
-    try:
-        query = read_url(callback_url.strip()).query or ""
-    except UrlError:
-        query = ""
-    found = parse_qs(query).get("state", [])
+    found = _states(callback)
     check_known(len(found) == 1)
     return found[0]
+
+
+def _states(callback: Secret) -> list[str]:
+    try:
+        query = read_url(callback.reveal().strip()).query or ""
+    except UrlError:
+        return []
+    return parse_qs(query).get("state", [])
 
 
 @rule("sign-in.enabled")

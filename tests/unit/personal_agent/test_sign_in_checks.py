@@ -15,6 +15,7 @@ from papaver.personal_agent.sign_in_checks import (
     state_of,
 )
 from papaver.protocol.errors import ConfigurationError
+from papaver.values.secret import Secret
 
 DIRECT, DEVICE = Type.DIRECT.value, Type.DEVICE.value
 HTTPS = "https://agent.example/oauth/callback"
@@ -79,7 +80,7 @@ def test_b48_another_redirect_uri_is_a_setting_that_cannot_work(
 
 def test_the_state_of_a_callback_is_found_or_the_callback_is_none() -> None:
     """One `state`, in a URL."""
-    assert state_of(f"{HTTPS}?code=x&state=abc&iss=y") == "abc"
+    assert state_of(Secret(f"{HTTPS}?code=x&state=abc&iss=y")) == "abc"
     for url in ("", "abc", HTTPS, f"{HTTPS}?state=", f"{HTTPS}?state=a&state=b"):
         with pytest.raises(SignInUnknown):
-            state_of(url)
+            state_of(Secret(url))

@@ -31,7 +31,7 @@ from papaver.personal_agent.accounts import (
 )
 from papaver.personal_agent.flows.discover import discover
 from papaver.personal_agent.flows.effects import Flow, exclusive
-from papaver.personal_agent.flows.endpoints import Issuer, Prove, ask_patiently, binds_tokens
+from papaver.personal_agent.flows.endpoints import Issuer, Prove, ask_patiently, binds_tokens, without_frames
 from papaver.personal_agent.flows.resources import resource_of
 from papaver.personal_agent.live import LiveSession, OpenedSession
 from papaver.personal_agent.records import AccountRow, HeldTokenRow
@@ -180,7 +180,7 @@ def _refresh(
         )
 
     response = yield from ask_patiently(live.setup, issuer, build, prove)
-    return read_token_response(response, requested=allowed)
+    return without_frames(lambda: read_token_response(response, requested=allowed))
 
 
 def row_with(
@@ -203,8 +203,8 @@ def row_with(
         if (one.expires_at is None or one.expires_at > now)
         and (one.resource, frozenset(one.scopes)) != (fresh.resource, frozenset(fresh.scopes))
     ]
-    kept = row.refresh_token if answer.refresh_token is None else answer.refresh_token.reveal()
-    return replace(row, refresh_token=kept, tokens=(*alive, fresh))
+    row = row if answer.refresh_token is None else replace(row, refresh_token=answer.refresh_token.reveal())
+    return replace(row, tokens=(*alive, fresh))
 
 
 def issuer_of(found: Discovered, offset: float = 0.0) -> Issuer:
@@ -272,16 +272,20 @@ def revoke_left(setup: Setup, key: AccountKey, issuer: Issuer, nonces: dict[str,
     A failure undoes nothing: the rest is tried again at the next occasion.
     """
     row = yield from stored_account(key)
-    for token in () if row is None else row.unrevoked:
+    for token in () if row is None else map(Secret, row.unrevoked):
         try:
-            yield from _revoke(setup, issuer, Secret(token))
+            yield from _revoke(setup, issuer, token)
         except (FetchFailed, ProtocolError, RateLimited, Misbehaved) as error:
             logger.warning("a refresh token of %s is not revoked yet: %s", key.account, error)
             return False
         row = yield from stored_account(key)
         assert row is not None
-        yield from keep_account(key, replace(row, unrevoked=tuple(one for one in row.unrevoked if one != token)))
+        yield from keep_account(key, _revoked(row, token))
     return True
+
+
+def _revoked(row: AccountRow, token: Secret) -> AccountRow:
+    return replace(row, unrevoked=tuple(one for one in row.unrevoked if Secret(one) != token))
 
 
 def _revoke(setup: Setup, issuer: Issuer, token: Secret) -> Flow[None]:

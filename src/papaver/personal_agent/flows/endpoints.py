@@ -7,7 +7,7 @@ tokens (4.5). What passes by itself is tried again with the same token: a Compan
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from papaver.jose.keys import PrivateKey
 from papaver.oauth.assertions import make_assertion
@@ -19,6 +19,7 @@ from papaver.personal_agent.flows.effects import Flow, post, wait
 from papaver.personal_agent.setup import Setup
 from papaver.ports.system import FetchFailed, FetchFault
 from papaver.protocol.errors import Misbehaved, RateLimited
+from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
 from papaver.values.secret import Secret
 from papaver.web.fields import FieldError, read_retry_after
@@ -36,6 +37,8 @@ __all__ = [
     "check_offers",
     "note_nonce",
 ]
+
+T = TypeVar("T")
 
 DPOP: Final = "dpop"
 NONCE: Final = "dpop-nonce"
@@ -75,6 +78,16 @@ def check_offers(name: str, url: str | None) -> None:
 def binds_tokens(server: ServerMetadata) -> bool:
     """Whether DPoP proofs go with token requests (RFC 9449 5.1, 4.5)."""
     return PROOF_ALG in (server.dpop_signing_alg_values_supported or ())
+
+
+def without_frames(read: Callable[[], T]) -> T:
+    """What `read` finds. Its error has no frames of the reader, whose local variables are what was read."""
+    try:
+        return read()
+    except PapaverError as error:
+        failure = error
+    failure.__context__ = None
+    raise failure.with_traceback(None) from None
 
 
 def ask(setup: Setup, issuer: Issuer, build: Build, prove: Prove | None = None) -> Flow[Response]:

@@ -38,6 +38,7 @@ from papaver.personal_agent.accounts import (
     account_key,
     is_in,
     keep_account,
+    left_of,
     stored_account,
 )
 from papaver.personal_agent.flows.access import (
@@ -49,7 +50,14 @@ from papaver.personal_agent.flows.access import (
 )
 from papaver.personal_agent.flows.discover import discover
 from papaver.personal_agent.flows.effects import Flow, exclusive, keep, load, wait
-from papaver.personal_agent.flows.endpoints import Issuer, Prove, ask, ask_patiently, binds_tokens
+from papaver.personal_agent.flows.endpoints import (
+    Issuer,
+    Prove,
+    ask,
+    ask_patiently,
+    binds_tokens,
+    without_frames,
+)
 from papaver.personal_agent.live import LiveSession
 from papaver.personal_agent.records import SIGN_IN, AccountRow, SignInRow, read_row, write_row
 from papaver.personal_agent.setup import Setup
@@ -69,7 +77,7 @@ from papaver.ports.system import FetchFailed, FetchFault
 from papaver.protocol.discovery import Discovered
 from papaver.protocol.errors import RateLimited
 from papaver.values.secret import Secret
-from papaver.web.messages import Request
+from papaver.web.messages import Request, Response
 from papaver.web.urls import host_of
 
 __all__ = ["Began", "BegunDevice", "BegunDirect", "begin", "complete", "poll"]
@@ -128,15 +136,19 @@ def begin(
     key = account_key(live, opened)
     row = yield from stored_account(key)
     held = row.scopes if row is not None and is_in(row) else ()
-    jwk = PrivateKey.generate("ES256").private_jwk() if binds_tokens(issuer.server) else None
-    began = Began(found, key, union(held, wanted), jwk)
+    began = Began(found, key, union(held, wanted), _binding(issuer))
     if target is None:
         return (yield from _begin_device(setup, issuer, began))
     return (yield from _begin_direct(setup, issuer, began, target))
 
 
+def _binding(issuer: Issuer) -> dict[str, str] | None:
+    """A DPoP key for the account, where the issuer binds tokens."""
+    return PrivateKey.generate("ES256").private_jwk() if binds_tokens(issuer.server) else None
+
+
 def _begin_direct(setup: Setup, issuer: Issuer, began: Began, redirect_uri: str) -> Flow[BegunDirect]:
-    state, verifier = setup.ids.token(32), setup.ids.token(48)
+    state, verifier = setup.ids.token(32), Secret(setup.ids.token(48))
     now = setup.clock.now()
     row = SignInRow(
         company=began.key.company,
@@ -145,7 +157,7 @@ def _begin_direct(setup: Setup, issuer: Issuer, began: Began, redirect_uri: str)
         account=began.key.account,
         scopes=began.scopes,
         redirect_uri=redirect_uri,
-        verifier=verifier,
+        verifier=verifier.reveal(),
         state=state,
         begun_at=now,
         dpop_jwk=began.dpop_jwk,
@@ -156,7 +168,7 @@ def _begin_direct(setup: Setup, issuer: Issuer, began: Began, redirect_uri: str)
         redirect_uri=redirect_uri,
         scopes=began.scopes,
         state=state,
-        code_challenge=challenge_of(verifier),
+        code_challenge=challenge_of(verifier.reveal()),
         resource=(),
         dpop_jkt=None if began.dpop_jwk is None else PrivateKey.read(began.dpop_jwk).public.thumbprint,
     )
@@ -173,23 +185,23 @@ def _begin_device(setup: Setup, issuer: Issuer, began: Began) -> Flow[BegunDevic
             scopes=began.scopes,
         )
 
-    authorization = read_device_response((yield from ask_patiently(setup, issuer, build)))
+    response = yield from ask_patiently(setup, issuer, build)
+    authorization = without_frames(lambda: read_device_response(response))
     server = issuer.server
     check_link(authorization, issuer=server.issuer, protected_resources=server.protected_resources)
     seconds = min(authorization.expires_in, setup.limits.device_wait_most)
     return BegunDevice(began, authorization, setup.clock.now() + seconds)
 
 
-def complete(setup: Setup, callback_url: str, *, user: str | None = None, state: str | None = None) -> Flow[SignedIn]:
+def complete(setup: Setup, callback: Secret, *, user: str | None = None, state: str | None = None) -> Flow[SignedIn]:
     """The browser came back (4.2). `user` or `state`, when given, is whose sign-in, or which, it has to be.
 
     Raises SignInUnknown, the ProtocolError that the Company answers, DiscoveryFailed and FetchFailed.
     """
-    url = callback_url.strip()
-    row = yield from _taken(setup, url, user, state)
+    row = yield from _taken(setup, callback, user, state)
     key = AccountKey(row.company, row.user, row.account)
     try:
-        code = read_authorization_response(url, redirect_uri=row.redirect_uri, issuer=row.company, state=row.state)
+        code = without_frames(lambda: _code(callback, row))
     except AccessDenied:
         yield from _note_declined(setup, key, row.domain, row.scopes)
         raise
@@ -208,30 +220,47 @@ def complete(setup: Setup, callback_url: str, *, user: str | None = None, state:
         )
 
     response = yield from ask(setup, issuer, build, _prover(row.dpop_jwk, {}))
-    answer = read_token_response(response, requested=row.scopes)
-    return (yield from _kept(setup, issuer, Began(outcome.found, key, row.scopes, row.dpop_jwk), answer))
+    began = Began(outcome.found, key, row.scopes, row.dpop_jwk)
+    return (yield from _kept(setup, issuer, began, _tokens(response, began)))
 
 
-def _taken(setup: Setup, callback_url: str, user: str | None, state: str | None) -> Flow[SignInRow]:
+def _code(callback: Secret, row: SignInRow) -> Secret:
+    url = callback.reveal().strip()
+    return read_authorization_response(url, redirect_uri=row.redirect_uri, issuer=row.company, state=row.state)
+
+
+def _tokens(response: Response, began: Began) -> TokenResponse:
+    return without_frames(lambda: read_token_response(response, requested=began.scopes))
+
+
+def _taken(setup: Setup, callback: Secret, user: str | None, state: str | None) -> Flow[SignInRow]:
     """The sign-in that a callback belongs to. It is there once: whatever comes of it, it is gone (4.2)."""
-    named = state_of(callback_url)
+    named = state_of(callback)
     check_known(state in (None, named))
-    stored = yield from load(SIGN_IN, named)
-    check_known(stored is not None)
-    if stored is not None and user is not None:
-        check_same_user(read_row(SignInRow, stored), user)
-    taken: list[bytes | None] = []
-
-    def take(value: bytes | None) -> None:
-        taken[:] = [value]
-
-    yield from keep(SIGN_IN, named, take)
-    value = taken[0]
-    check_known(value is not None)
-    assert value is not None
-    row = read_row(SignInRow, value)
+    waiting = yield from _waiting(named)
+    check_known(waiting is not None)
+    if waiting is not None and user is not None:
+        check_same_user(waiting, user)
+    row = yield from _take(named)
+    check_known(row is not None)
+    assert row is not None
     check_fresh(row, setup.clock.now(), setup.limits.sign_in_kept)
     return row
+
+
+def _waiting(state: str) -> Flow[SignInRow | None]:
+    value = yield from load(SIGN_IN, state)
+    return None if value is None else read_row(SignInRow, value)
+
+
+def _take(state: str) -> Flow[SignInRow | None]:
+    taken: list[SignInRow | None] = []
+
+    def take(value: bytes | None) -> None:
+        taken[:] = [None if value is None else read_row(SignInRow, value)]
+
+    yield from keep(SIGN_IN, state, take)
+    return taken[0]
 
 
 def poll(setup: Setup, begun: BegunDevice, nonces: dict[str, str]) -> Flow[SignedIn]:
@@ -271,8 +300,7 @@ def poll(setup: Setup, begun: BegunDevice, nonces: dict[str, str]) -> Flow[Signe
             yield from _note_declined(setup, began.key, began.found.domain, began.scopes)
             raise
         else:
-            answer = read_token_response(response, requested=began.scopes)
-            return (yield from _kept(setup, issuer, began, answer))
+            return (yield from _kept(setup, issuer, began, _tokens(response, began)))
 
 
 def _prover(jwk: dict[str, str] | None, nonces: dict[str, str]) -> Prove | None:
@@ -292,9 +320,6 @@ def _replaced(setup: Setup, issuer: Issuer, began: Began, answer: TokenResponse)
     missing = tuple(scope for scope in began.scopes if scope not in granted)
     goes_on = before is not None and is_in(before)
     declined = () if before is None else before.declined
-    left = () if before is None else before.unrevoked
-    if before is not None and before.refresh_token is not None:
-        left = (*left, before.refresh_token)
     fresh = AccountRow(
         company=began.key.company,
         domain=began.found.domain,
@@ -308,7 +333,7 @@ def _replaced(setup: Setup, issuer: Issuer, began: Began, answer: TokenResponse)
         scopes=granted,
         declined=union([one for one in declined if one not in began.scopes], missing),
         dpop_jwk=began.dpop_jwk,
-        unrevoked=left,
+        unrevoked=() if before is None else left_of(before),
     )
     yield from keep_account(began.key, row_with(fresh, answer, now, requested=began.scopes))
     yield from revoke_left(setup, began.key, issuer, {})

@@ -6,7 +6,7 @@ import logging
 
 from msgspec.structs import replace
 
-from papaver.personal_agent.accounts import SIGNED_OUT, AccountKey, account_key, keep_account, stored_account
+from papaver.personal_agent.accounts import SIGNED_OUT, AccountKey, account_key, keep_account, left_of, stored_account
 from papaver.personal_agent.flows.access import revoke_left, verified
 from papaver.personal_agent.flows.effects import Flow, exclusive
 from papaver.personal_agent.live import LiveSession, OpenedSession
@@ -33,10 +33,7 @@ def _signed_out(live: LiveSession, opened: OpenedSession, key: AccountKey) -> Fl
     row = yield from stored_account(key)
     if row is None:
         return True
-    held = () if row.refresh_token is None else (row.refresh_token,)
-    row = replace(
-        row, state=SIGNED_OUT, refresh_token=None, tokens=(), dpop_jwk=None, unrevoked=(*row.unrevoked, *held)
-    )
+    row = replace(row, state=SIGNED_OUT, refresh_token=None, tokens=(), dpop_jwk=None, unrevoked=left_of(row))
     yield from keep_account(key, row)
     if not row.unrevoked:
         return True

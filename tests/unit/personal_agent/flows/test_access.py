@@ -10,14 +10,13 @@ from papaver.oauth.assertions import read_assertion
 from papaver.oauth.errors import InvalidClient
 from papaver.personal_agent.flows.access import access_for, can_cover, drop_token, token_for, verified
 from papaver.personal_agent.flows.effects import Exclusive, Post
-from papaver.personal_agent.flows.sign_in import complete
 from papaver.personal_agent.live import LiveSession
 from papaver.personal_agent.records import AccountRow, read_row
 from papaver.ports.system import FetchFailed
 from papaver.protocol.errors import ConfigurationError, DiscoveryFailed, Misbehaved, RateLimited
 from papaver.testing.rules import switched_off
 from papaver.web.messages import Request
-from tests.house.agent_issuer import ISSUER, AccountWorld, ScriptedIssuer, account_company, publish
+from tests.house.agent_issuer import ISSUER, AccountWorld, ScriptedIssuer, account_company, complete, publish
 from tests.house.agent_world import DOMAIN, ENDPOINT, Crash, answer, error, refused, unreachable
 
 READ = Request("GET", f"{ENDPOINT}/cnv_1/events")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from papaver.personal_agent.flows.request import signed
-from papaver.personal_agent.flows.sign_in import complete
 from papaver.personal_agent.flows.sign_out import sign_out
 from papaver.protocol.errors import ConfigurationError
 from papaver.web.messages import Headers, Request
-from tests.house.agent_issuer import AccountWorld, ScriptedIssuer, account_company, publish
+from tests.house.agent_issuer import AccountWorld, ScriptedIssuer, account_company, complete, publish
 from tests.house.agent_world import DOMAIN, ENDPOINT, answer, document
 
 METADATA = "https://api.shop.example/.well-known/oauth-protected-resource/poppy/conversations"

@@ -17,7 +17,7 @@ from papaver.oauth.errors import (
     UnauthorizedClient,
 )
 from papaver.oauth.pkce import challenge_of
-from papaver.personal_agent.flows.sign_in import BegunDevice, begin, complete, poll
+from papaver.personal_agent.flows.sign_in import BegunDevice, begin, poll
 from papaver.personal_agent.live import LiveSession
 from papaver.personal_agent.sign_in_checks import SignInUnavailable, SignInUnknown
 from papaver.ports.system import FetchFailed
@@ -31,6 +31,7 @@ from tests.house.agent_issuer import (
     AccountWorld,
     ScriptedIssuer,
     account_company,
+    complete,
     publish,
 )
 from tests.house.agent_world import CLIENT_ID, DOMAIN, answer, document, error, refused, unreachable
