@@ -122,14 +122,11 @@ class Dana:
     async def call(self, url: str) -> dict[str, Any]:
         """GET one of the Company's APIs with the client that signs and carries the token (section 7)."""
         response = await self._open_session.http.get(url)
-        return {"status": response.status_code, "body": response.json() if response.status_code == 200 else None}
-
-    async def attempt(self, url: str) -> dict[str, Any]:
-        """As `call`, for a call that may need the User; `error_code` says so."""
-        try:
-            return {"error_code": "", **await self.call(url)}
-        except PapaverError as error:
-            return {"error_code": error.code}
+        return {
+            "status": response.status_code,
+            "body": response.json() if response.status_code == 200 else None,
+            "challenge": response.headers.get("www-authenticate", "").partition(", DPoP")[0],
+        }
 
     async def held(self) -> dict[str, Any]:
         """What may be done on the account now."""
@@ -206,7 +203,6 @@ async def _serve(dana: Dana) -> None:
         "signed_in": dana.signed_in,
         "go_on": dana.go_on,
         "call": dana.call,
-        "attempt": dana.attempt,
         "held": dana.held,
         "close": dana.close,
     }

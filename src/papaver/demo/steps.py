@@ -221,8 +221,9 @@ class Journey:
         user = the_user(self._place)
         said = user.disconnect(f"{ISSUER}/connected", EMAIL, self.password, AGENT_HOST)
         check("the page says so", True, "disconnected" in said.lower())
-        called = self._agent.do("attempt", url=f"https://{DOMAIN}/orders")
-        check("the next call is signed out, and needs the User", "sign_in_needed", called["error_code"])
+        called = self._agent.do("call", url=f"https://{DOMAIN}/orders")
+        check("the next call is signed out: the API asks for the account (section 7)", 401, called["status"])
+        check("with a challenge that names the scope, and no error", 'Bearer scope="orders:read"', called["challenge"])
         check("the agent holds nothing any more", [], self._agent.do("held")["scopes"])
         self._show(f"{EMAIL} disconnected {AGENT_HOST} with {user.browser}; the next call was signed out")
 

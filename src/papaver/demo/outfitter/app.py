@@ -5,7 +5,7 @@ Settings come from the environment, so that any ASGI server can run `papaver.dem
 `OUTFITTER_STORE` (database files), `OUTFITTER_GATE`.
 """
 
-from __future__ import annotations
+# No postponed annotations here: FastAPI could not resolve the ones of `outfitter`'s routes, which name local values.
 
 import asyncio
 import os

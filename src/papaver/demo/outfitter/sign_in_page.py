@@ -73,15 +73,15 @@ button { margin-top: 1.25rem; padding: 0.65rem 1.4rem; font: inherit; }
 def add_sign_in_page(app: FastAPI, issuer: EmbeddedIssuer, users: Users) -> None:
     """GET shows the form; POST checks it and leads on to the consent page. Works without JavaScript."""
 
-    @app.get(SIGN_IN_PAGE)
+    @app.get(SIGN_IN_PAGE, include_in_schema=False)
     def show(interaction: str) -> Response:
         return _page(interaction, secrets.token_urlsafe(32))
 
-    @app.get("/sign-in.css")
+    @app.get("/sign-in.css", include_in_schema=False)
     def style() -> Response:
         return Response(STYLE, media_type="text/css", headers={"cache-control": "public, max-age=3600"})
 
-    @app.post(SIGN_IN_PAGE)
+    @app.post(SIGN_IN_PAGE, include_in_schema=False)
     async def sign_in(
         request: Request,
         interaction: Annotated[str, Form()],
@@ -103,7 +103,7 @@ def add_sign_in_page(app: FastAPI, issuer: EmbeddedIssuer, users: Users) -> None
             return _page(interaction, csrf, email, f"{error.description.capitalize()}.", 400)
         return RedirectResponse(url, 303)
 
-    @app.post(f"{SIGN_IN_PAGE}/decline")
+    @app.post(f"{SIGN_IN_PAGE}/decline", include_in_schema=False)
     async def decline(request: Request, interaction: Annotated[str, Form()], csrf: Annotated[str, Form()]) -> Response:
         if not _ours(request, csrf):
             return _page(interaction, secrets.token_urlsafe(32), "", "This page was open for long. Try again.", 403)
