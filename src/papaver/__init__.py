@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from papaver.adapters.fastapi import Poppy
     from papaver.adapters.httpx2 import PersonalAgent
     from papaver.adapters.keyfile import KeyFile
-    from papaver.company import Company, Reply, Turn
+    from papaver.company import Company, ExternalIssuer, Reply, Scope, Turn
     from papaver.protocol.conversation.model import (
         Author,
         AuthorizationNeeded,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         SignInNeeded,
     )
     from papaver.protocol.session import VerifiedSession
+    from papaver.protocol.signed_in import SignedInSession
     from papaver.stores.sqlite import SqliteStore
     from papaver.stores.sqlite.vault import SqliteVault
     from papaver.values.errors import PapaverError
@@ -46,6 +47,7 @@ __all__ = [
     "DirectClosed",
     "DirectOpened",
     "DiscoveryFailed",
+    "ExternalIssuer",
     "KeyFile",
     "Message",
     "MessageAdded",
@@ -57,7 +59,9 @@ __all__ = [
     "PoppyError",
     "Refused",
     "Reply",
+    "Scope",
     "SignInNeeded",
+    "SignedInSession",
     "SqliteStore",
     "SqliteVault",
     "StateChanged",
@@ -73,7 +77,7 @@ _ROOMS = {
     "adapters.fastapi": ("Poppy",),
     "adapters.httpx2": ("PersonalAgent",),
     "adapters.keyfile": ("KeyFile",),
-    "company": ("Company", "Reply", "Turn"),
+    "company": ("Company", "ExternalIssuer", "Reply", "Scope", "Turn"),
     "protocol.conversation.model": (
         "Author",
         "AuthorizationNeeded",
@@ -94,6 +98,7 @@ _ROOMS = {
         "SignInNeeded",
     ),
     "protocol.session": ("VerifiedSession",),
+    "protocol.signed_in": ("SignedInSession",),
     "stores.sqlite": ("SqliteStore",),
     "stores.sqlite.vault": ("SqliteVault",),
     "values.errors": ("PapaverError",),

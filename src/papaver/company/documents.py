@@ -13,7 +13,7 @@ from papaver.values.told import told
 from papaver.web.messages import Headers, Response
 from papaver.web.urls import protected_resource_metadata_url, read_url
 
-__all__ = ["Documents"]
+__all__ = ["RESOURCE_METADATA", "Documents", "resource_metadata"]
 
 log = logging.getLogger("papaver.company")
 
@@ -32,18 +32,20 @@ class Documents:
 
     def __init__(self, offer: Offer) -> None:
         self._hosts = offer.hosts
-        self._bodies = {
+        self._bodies: dict[tuple[str, str], bytes | None] = {
             (domain, path): strict_json.dumps(document)
             for domain in offer.all_domains
             for path, document in offer.documents(domain).items()
         }
-        self._bodies |= {(domain, RESOURCE_METADATA): _resource_metadata(offer, domain) for domain in offer.all_domains}
+        for domain in offer.all_domains:
+            metadata = resource_metadata(offer, domain)
+            self._bodies[domain, RESOURCE_METADATA] = None if metadata is None else strict_json.dumps(metadata)
         self._paths = {path for _, path in self._bodies} - {RESOURCE_METADATA}
         for host in offer.internal_hosts:
             own = [(path, body) for (domain, path), body in self._bodies.items() if domain == offer.domain]
             self._bodies |= {(host.lower(), path): body for path, body in own}
         for service in offer.own_tokens:
-            self._bodies[_place(service)] = _metadata(service, offer.listed_issuers)
+            self._bodies[_place(service)] = strict_json.dumps(_metadata(service, offer.listed_issuers))
         self._told: set[str] = set()
         self._absent = _place(offer.endpoint) if offer.conversations else ("", "")
 
@@ -83,17 +85,17 @@ class Documents:
         return Response(200, headers, body)
 
 
-def _resource_metadata(offer: Offer, domain: str) -> bytes | None:
+def resource_metadata(offer: Offer, domain: str) -> dict[str, object] | None:
     """A domain's own (3.2): without an issuer there is none, unless there was one (readings 10)."""
     if offer.issuer is None and not offer.issuer_removed:
         return None
     return _metadata(domain_url(domain), offer.listed_issuers)
 
 
-def _metadata(resource: str, issuers: tuple[str, ...]) -> bytes:
+def _metadata(resource: str, issuers: tuple[str, ...]) -> dict[str, object]:
     """RFC 9728 2. `authorization_servers` is there when it is empty, too: that is the news (readings 10)."""
     document = write_resource_metadata(ResourceMetadata(resource, issuers))
-    return strict_json.dumps({**document, "authorization_servers": list(issuers)})
+    return {**document, "authorization_servers": list(issuers)}
 
 
 def _place(service: str) -> tuple[str, str]:

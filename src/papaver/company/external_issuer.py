@@ -133,6 +133,13 @@ class ExternalIssuer:
             return (openid,)
         return (authorization_server_metadata_url(self.issuer), openid)
 
+    def completed(self, document: Mapping[str, object], resources: Sequence[str]) -> dict[str, object]:
+        """Upstream metadata with what the Company adds: `resources`, and what the operator said."""
+        listed = document.get("protected_resources")
+        before = cast("list[object]", listed) if isinstance(listed, list) else []
+        added = [*before, *(one for one in resources if one not in before)]
+        return {**document, **self.metadata, "issuer": self.issuer, "protected_resources": added}
+
     def run(self, parts: IssuerParts) -> RunningExternal:
         """See `SignIn`."""
         documents = IssuerDocuments(self.issuer, self.sources, self.jwks_uri, parts)
@@ -189,13 +196,8 @@ class RunningExternal:
         except TemporarilyUnavailable as error:
             headers = Headers([JSON, NO_STORE, ("retry-after", str(error.retry_after))])
             return Response(503, headers, strict_json.dumps({"error": error.code}))
-        return Response(200, Headers([JSON, SHORT]), strict_json.dumps(self._completed(document)))
+        completed = self._issuer.completed(document, self._parts.offer.protected_resources)
+        return Response(200, Headers([JSON, SHORT]), strict_json.dumps(completed))
 
     async def sweep(self) -> None:
         """It keeps nothing that could be over."""
-
-    def _completed(self, document: Mapping[str, object]) -> dict[str, object]:
-        listed = document.get("protected_resources")
-        before = cast("list[object]", listed) if isinstance(listed, list) else []
-        resources = [*before, *(one for one in self._parts.offer.protected_resources if one not in before)]
-        return {**document, **self._issuer.metadata, "issuer": self._issuer.issuer, "protected_resources": resources}
