@@ -39,9 +39,17 @@ def judge_server(document: object) -> None:
     metadata.check_server_issuer(server, "https://auth.example.com")
 
 
+def judge_issuer(document: object) -> None:
+    """A Company's own issuer's metadata, and what it lacks."""
+    lacks = metadata.missing_members(document)
+    issuer = metadata.read_issuer_metadata(document)
+    assert metadata.read_issuer_metadata(metadata.write_server_metadata(issuer)) == issuer
+    assert "issuer" not in [lack.member for lack in lacks]
+
+
 def judge(document: object) -> None:
-    """As both kinds; what is read is the same again when it is written and read."""
-    for read_and_check in (judge_resource, judge_server):
+    """As all three kinds; what is read is the same again when it is written and read."""
+    for read_and_check in (judge_resource, judge_server, judge_issuer):
         refusal: InvalidMetadata | None = None
         try:
             read_and_check(document)

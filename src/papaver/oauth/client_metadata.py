@@ -18,7 +18,6 @@ from papaver.web.urls import Url, UrlError, read_url, same_host
 
 __all__ = [
     "AUTH_METHOD",
-    "CIMD_DRAFT",
     "ClientMetadata",
     "check_auth_method",
     "check_client_id",
@@ -27,16 +26,12 @@ __all__ = [
     "check_no_secrets",
     "check_redirect_uris",
     "check_shown_urls",
-    "acknowledge_draft",
     "read_client_metadata",
     "write_client_metadata",
 ]
 
 AUTH_METHOD: Final = "private_key_jwt"
 """The one way in which a Personal Agent authenticates (4.1, RFC 7523)."""
-
-CIMD_DRAFT: Final = "draft-ietf-oauth-client-id-metadata-document-02"
-"""The draft that this module follows, by its exact name; another one may want other documents. Reports show it."""
 
 LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "[::1]"})
 """The literals of RFC 8252 7.3; `localhost` is none of them, because a resolver decides where it leads."""
@@ -64,17 +59,6 @@ class ClientMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
     client_uri: str | None = None
     policy_uri: str | None = None
     tos_uri: str | None = None
-
-
-def acknowledge_draft(name: str) -> None:
-    """Whoever runs either side says by name which draft it relies on (`ack`). ValueError when it is not this one.
-
-    So an update that follows another draft stops at start, and not at somebody's sign-in.
-    """
-    if name != CIMD_DRAFT:
-        raise ValueError(
-            f"client metadata documents follow {CIMD_DRAFT} here, not {name}; read what changed, then say so"
-        )
 
 
 def read_client_metadata(url: str, document: object) -> ClientMetadata:

@@ -8,9 +8,7 @@ import pytest
 
 from papaver.oauth.client_metadata import (
     AUTH_METHOD,
-    CIMD_DRAFT,
     ClientMetadata,
-    acknowledge_draft,
     check_client_id,
     read_client_metadata,
     write_client_metadata,
@@ -256,11 +254,3 @@ def test_a_personal_agent_writes_no_document_that_a_company_must_refuse(metadata
     with pytest.raises(InvalidClientMetadata) as caught:
         write_client_metadata(metadata)
     assert caught.value.rule == rule
-
-
-def test_a_draft_is_acknowledged_by_its_exact_name() -> None:
-    """Another number may want other documents, and stops at start."""
-    acknowledge_draft(CIMD_DRAFT)
-    acknowledge_draft("draft-ietf-oauth-client-id-metadata-document-02")
-    with pytest.raises(ValueError, match="read what changed"):
-        acknowledge_draft("draft-ietf-oauth-client-id-metadata-document-03")
