@@ -7,7 +7,7 @@ from typing import Final
 __all__ = ["CIMD_DRAFT", "acknowledge_draft"]
 
 CIMD_DRAFT: Final = "draft-ietf-oauth-client-id-metadata-document-02"
-"""The draft that client metadata documents follow here (4.1), another one may want other documents. Reports show it."""
+"""The draft that client metadata documents follow here (4.1); another one may want other documents. Reports show it."""
 
 
 def acknowledge_draft(name: str) -> None:
