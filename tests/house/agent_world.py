@@ -244,7 +244,7 @@ class World:
                 if number == before:
                     raise Crash
                 try:
-                    result = self._perform(effect)
+                    result = self.perform(effect)
                 except PapaverError as failure:
                     effect = flow.throw(failure)
                 else:
@@ -258,7 +258,7 @@ class World:
         finally:
             flow.close()
 
-    def _perform(self, effect: object) -> object:
+    def perform(self, effect: object) -> object:
         self.done.append(effect)
         match effect:
             case Send():

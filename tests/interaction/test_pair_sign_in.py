@@ -247,3 +247,19 @@ async def test_event_and_challenge_are_one_need() -> None:
                 assert (need.scope, need.only_if_asked) == ("orders:read", False)
                 break
         assert needs == 1
+
+
+async def test_a_librarys_client_is_told_when_the_user_is_needed() -> None:
+    """SignInNeeded out of `session.http`; after a sign-out the Company's answer is the caller's."""
+    async with shop() as world:
+        await world.sign_in("orders:read")
+        conversation = await world.session.ask("Where is my order?")
+        url = f"https://api.example.com/poppy/conversations/{conversation.id}/events"
+        assert (await world.session.http.get(url)).status_code == 200
+        assert await world.session.sign_out()
+        assert (await world.session.http.get(url)).status_code == 401
+        other = (await world.both.agent.discover("example.com")).session(user="dana", account="business")
+        with pytest.raises(SignInNeeded) as caught:
+            await other.http.get(url)
+        assert other.account == "business"
+        assert not caught.value.only_if_asked

@@ -51,15 +51,16 @@ async def no_sender(effect: Send) -> Response:
 
 async def drive(flow: Flow[T], ports: Ports, sender: Sender = no_sender) -> T:
     """Run a flow to its end and return its result. An effect's PapaverError is raised inside the flow."""
+    found: list[object] = []  # empty whenever the flow runs: a row is a secret, and this frame is in tracebacks
     try:
         effect = next(flow)
         while True:
             try:
-                result = await perform(effect, ports, sender)
+                found.append(await perform(effect, ports, sender))
             except PapaverError as error:
                 effect = flow.throw(error)
             else:
-                effect = flow.send(result)
+                effect = flow.send(found.pop())
     except StopIteration as end:
         result_of: T = end.value
         return result_of

@@ -35,8 +35,8 @@ class Scripted(httpx2.AsyncBaseTransport):
             await anyio.sleep_forever()
         if isinstance(self.answer, Exception):
             raise self.answer
-        found: httpx2.Response = self.answer
-        return found
+        assert isinstance(self.answer, httpx2.Response)
+        return self.answer
 
     async def aclose(self) -> None:
         self.closed = True

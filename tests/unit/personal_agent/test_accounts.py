@@ -60,7 +60,7 @@ def test_an_access_token_shows_its_scheme_to_nobody_but_the_request() -> None:
     assert Access(Secret("t"), (), None, None, "c").authorization.reveal() == "Bearer t"
 
 
-async def _never(*_: str) -> SignedIn:
+async def _never(*_: object) -> SignedIn:
     raise AssertionError("nobody asked")
 
 

@@ -44,6 +44,7 @@ class SessionAuth(httpx2.Auth):
             Headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw),
         )
         flow = signed(self._live, lambda _: asked)
+        found: list[object] = []  # empty whenever the flow runs: a row is a secret, and this frame is in tracebacks
         try:
             effect = next(flow)
             while True:
@@ -56,11 +57,11 @@ class SessionAuth(httpx2.Auth):
                     effect = flow.send(await read_response(response, body=refused))
                 else:
                     try:
-                        result = await perform(effect, self._ports, no_sender)
+                        found.append(await perform(effect, self._ports, no_sender))
                     except PapaverError as error:
                         effect = flow.throw(error)
                     else:
-                        effect = flow.send(result)
+                        effect = flow.send(found.pop())
         except StopIteration as end:
             exchange: Exchange = end.value
             if exchange.needs is not None and not exchange.needs.only_if_asked:

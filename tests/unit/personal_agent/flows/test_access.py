@@ -139,9 +139,9 @@ def test_b47_twenty_who_need_a_token_at_once_cost_one_refresh() -> None:
     for flow in waiting:
         effect = next(flow)
         while not isinstance(effect, Exclusive):
-            effect = flow.send(world._perform(effect))
+            effect = flow.send(world.perform(effect))
         locks.append((flow, effect))
-    found = set()
+    found: set[str] = set()
     for flow, lock in locks:
         result = world.run(lock.flow)
         with pytest.raises(StopIteration) as end:
@@ -178,15 +178,15 @@ def test_a_crash_after_the_answer_loses_nothing() -> None:
     flow = token_for(live, opened, None)
     effect = next(flow)
     while not isinstance(effect, Exclusive):
-        effect = flow.send(world._perform(effect))
+        effect = flow.send(world.perform(effect))
     inner = effect.flow
     step: Any = next(inner)
     while not isinstance(step, Post):
-        step = inner.send(world._perform(step))
-    kept: Any = inner.send(world._perform(step))
+        step = inner.send(world.perform(step))
+    kept: Any = inner.send(world.perform(step))
     assert kept.kind == "account"
     assert world.account()["refresh_token"] == first
-    world._perform(kept)
+    world.perform(kept)
     assert world.account()["refresh_token"] == f"{first}+"
     with pytest.raises(Crash):
         world.run(token_for(live, opened, "https://mcp.shop.example/mcp"), before=1)
@@ -447,7 +447,7 @@ def test_who_asks_for_an_account_that_is_none_gets_none() -> None:
     flow = token_for(live, opened, None)
     effect = next(flow)
     while not isinstance(effect, Exclusive):
-        effect = flow.send(world._perform(effect))
+        effect = flow.send(world.perform(effect))
     world.rows = {key: value for key, value in world.rows.items() if key[0] != "account"}
     assert world.run(effect.flow) is None
     world.run(drop_token(live, opened, access.token))

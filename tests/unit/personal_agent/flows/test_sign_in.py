@@ -161,10 +161,10 @@ def test_a_sign_in_that_was_taken_meanwhile_is_gone() -> None:
     callback = world.auth.approve(world.begun(live, "orders:read").url)
     flow = complete(live.setup, callback)
     effect = next(flow)
-    row = world._perform(effect)
+    row = world.perform(effect)
     world.rows = {key: value for key, value in world.rows.items() if key[0] != "sign-in"}
     with pytest.raises(SignInUnknown):
-        flow.send(world._perform(flow.send(row)))
+        flow.send(world.perform(flow.send(row)))
 
 
 @pytest.mark.requirement("3.2-17")
