@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from papaver.company import ScopesNeeded, Turn
+from papaver.stores.sqlite import SqliteStore
 from papaver.testing.company import Answer, CompanyBench, company_bench
 from papaver.testing.keys import NOW
 from papaver.web.challenges import read_challenges
@@ -387,3 +389,23 @@ async def test_a_token_that_comes_between_the_outcome_and_its_end_is_not_asked_f
         go.set()
         page = await idle(bench, here, **WRITES)
         assert story(page) == ["user: Cancel it", "company: Cancelled for acc_a: Cancel it", "idle"]
+
+
+@pytest.mark.requirement("papaver-95")
+async def test_a_parked_turn_survives_a_restart_on_sqlite(tmp_path: Path) -> None:
+    """Another process finds nothing due until the token is there; of two accounts that bring one, the first has it."""
+    here = ""
+    for again in (False, True):
+        async with company(cancels, store=SqliteStore(tmp_path / "poppy.db")) as (bench, _):
+            log = (await bench.company.store.tables(bench.company.id)).log
+            if not again:
+                here = (await bench.start("Cancel it", query="wait=5")).json["conversation_id"]
+                assert (await log.turns_pending(bench.clock.now()))[0] == 0
+                continue
+            assert story(await bench.read(here)) == ["user: Cancel it", NEED, "idle"]
+            answers = await asyncio.gather(
+                *(bench.read(here, sid=f"sid_{n}", **who) for n, who in enumerate((WRITES, OTHERS)))
+            )
+            assert sorted(answer.status for answer in answers) == [200, 404]
+            page = await idle(bench, here, **(WRITES if answers[0].status == 200 else OTHERS))
+            assert story(page)[-2].startswith("company: Cancelled for acc_")
