@@ -456,3 +456,17 @@ async def test_several_domains_are_one_company() -> None:
         assert bench.company.id == issuer.issuer
         with pytest.raises(InvalidSession, check=rules("session.aud-is-company")):
             await bench.verify("GET", "/x", token=token, aud="https://example.com")
+
+
+@pytest.mark.requirement("5.4-02")
+async def test_without_a_sign_in_type_sessions_are_signed_out_and_work() -> None:
+    """What needs an account gets its challenge; whatever does not, goes on."""
+    async with company_bench(sign_in=HeldIssuer(), sign_in_disabled=True, turns=False) as bench:
+        document = await bench.fetch("/.well-known/poppy.json")
+        assert document is not None
+        assert document.json["auth"] == {"disabled": True}
+        assert (await bench.start()).status == 201
+        session = await bench.verify("GET", "/cart")
+        assert (session.account_id, session.scopes, session.access) == (None, frozenset(), None)
+        with pytest.raises(AccountNeeded):
+            await bench.verify("GET", "/orders", scopes=("orders:read",))

@@ -7,8 +7,9 @@ from typing import Any
 from fastapi import Depends, FastAPI, Request, Response, Security
 from fastapi.security import OAuth2AuthorizationCodeBearer
 
+from papaver.adapters.guards import check_signed_in
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
-from papaver.adapters.starlette import Mounted, check_signed_in
+from papaver.adapters.starlette import Mounted
 from papaver.company.app import Company
 from papaver.protocol.session import VerifiedSession
 from papaver.protocol.signed_in import OAuthCaller, SignedInSession

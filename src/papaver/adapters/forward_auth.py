@@ -13,6 +13,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from urllib.parse import quote
 
 from papaver.adapters.asgi import Receive, Scope, Send, incoming_of, send_response
+from papaver.adapters.guards import check_signed_in
 from papaver.company.app import Company
 from papaver.company.incoming import Incoming
 from papaver.protocol.errors import ConfigurationError, InvalidSession, PoppyError
@@ -41,12 +42,18 @@ def check_trusted_proxy(peer: str, trusted: Networks) -> None:
 class ForwardAuth:
     """An ASGI app for the proxy's question: 204 with `Poppy-Client-Id`, `Poppy-User-Id` and `Poppy-Sid`, or a refusal.
 
+    Of a signed-in request the answer has `Poppy-Account-Id` and `Poppy-Scopes` too. The proxy has to set all of them on
+    what it lets through, and to drop what the caller sent under these names.
+
+    `scopes`  what each request needs of the User's account; none: signed out is enough
     `trusted_proxies`  addresses or networks whose `X-Forwarded-Method` and `X-Forwarded-Uri` are believed. Mount it
     where only they can reach it. Raises ConfigurationError for what is none.
     """
 
-    def __init__(self, company: Company, *, trusted_proxies: Sequence[str]) -> None:
-        self._company = company
+    def __init__(self, company: Company, *, trusted_proxies: Sequence[str], scopes: Sequence[str] = ()) -> None:
+        self._company, self._scopes = company, tuple(scopes)
+        if scopes:
+            check_signed_in(company, scopes)
         try:
             self._trusted = [ip_network(text) for text in trusted_proxies]
         except ValueError as error:
@@ -75,7 +82,10 @@ class ForwardAuth:
                 detail=f"methods {methods}, targets {len(targets)}",
             )
         path, _, query = targets[0].partition("?")
-        return await self._company.verify_api(replace(incoming, method=methods[0], path=path, query=query))
+        original = replace(incoming, method=methods[0], path=path, query=query)
+        if self._scopes:
+            return await self._company.verify_signed_in(original, *self._scopes)
+        return await self._company.verify_api(original)
 
 
 def _let_through(session: VerifiedSession) -> Response:
@@ -85,4 +95,7 @@ def _let_through(session: VerifiedSession) -> Response:
         ("poppy-user-id", quote(session.user_id, safe="")),
         ("poppy-sid", session.sid),
     ]
+    if session.account_id is not None:
+        named.append(("poppy-account-id", quote(session.account_id, safe="")))
+        named.append(("poppy-scopes", " ".join(sorted(session.scopes))))
     return Response(204, Headers([*named, ("cache-control", "no-store")]))

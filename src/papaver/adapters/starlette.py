@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from starlette.responses import Response as StarletteResponse
 from starlette.routing import BaseRoute, Match, NoMatchFound
 
 from papaver.adapters.asgi import ASGIApp, CompanyEndpoint, Receive, Scope, Send, incoming_of, path_of
+from papaver.adapters.guards import check_signed_in
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
 from papaver.adapters.running import running
 from papaver.company.app import Company
@@ -23,7 +24,7 @@ from papaver.protocol.signed_in import OAuthCaller, SignedInSession
 from papaver.values.rules import rule
 from papaver.web.messages import Response
 
-__all__ = ["CompanyRoute", "Mounted", "Poppy", "check_distinct", "check_signed_in"]
+__all__ = ["CompanyRoute", "Mounted", "Poppy", "check_distinct"]
 
 ASKED = "papaver.company"
 """Where a request's scope says which Company was asked to verify it."""
@@ -66,17 +67,6 @@ def check_distinct(company: Company, others: list[Company]) -> None:
                 f"({company.offer.domain}) or an issuer in one app; give each its own base_url, domain and issuer",
                 rule="configuration.distinct-companies",
             )
-
-
-@rule("configuration.signed-in")
-def check_signed_in(company: Company, scopes: Sequence[str]) -> None:
-    """Who asks for an account says for which scopes, because the challenge has to, and has an issuer (3.2, 7)."""
-    if company.sign_in is None or not scopes:
-        raise ConfigurationError(
-            f"signed_in({', '.join(map(repr, scopes))}) at {company.offer.name}: it takes at least one scope, and a "
-            "Company with sign_in=",
-            rule="configuration.signed-in",
-        )
 
 
 class Mounted:

@@ -6,7 +6,9 @@ import pytest
 
 from papaver.adapters.forward_auth import ForwardAuth
 from papaver.protocol.errors import ConfigurationError
-from tests.unit.adapters.asgi_calls import call, served, shop, signed
+from papaver.testing.issuers import HeldIssuer
+from papaver.testing.keys import NOW
+from tests.unit.adapters.asgi_calls import AGENT, call, served, shop, signed
 
 pytestmark = pytest.mark.anyio
 
@@ -79,3 +81,35 @@ def test_networks_are_checked_when_it_is_built() -> None:
     """A typing error must not trust nobody, or everybody, in silence."""
     with pytest.raises(ConfigurationError, check=lambda error: error.rule == "forward-auth.networks"):
         ForwardAuth(shop(), trusted_proxies=["10.0.0.0/33"])
+
+
+async def test_a_signed_in_request_is_told_with_its_account() -> None:
+    """With the account and scopes of its token; `scopes` let nobody through without."""
+    issuer = HeldIssuer()
+    company = shop(sign_in=issuer)
+    async with served(company):
+        token = issuer.issue("t", "dana & co", "orders:write", "orders:read")
+        header = AGENT.header("GET", ORDERS, company.id, now=NOW, access_token=token)
+        fields = {
+            **signed(company, "GET", ORDERS, x_forwarded_method="GET", x_forwarded_uri="/orders"),
+            "poppy-session": header,
+            "authorization": f"Bearer {token}",
+        }
+        trusted = ["192.0.2.7"]
+        answer = await call(ForwardAuth(company, trusted_proxies=trusted), headers=fields)
+        assert answer.status == 204
+        assert answer.fields["poppy-account-id"] == "dana%20%26%20co"
+        assert answer.fields["poppy-scopes"] == "orders:read orders:write"
+        guarded = ForwardAuth(company, trusted_proxies=trusted, scopes=["orders:read"])
+        assert (await call(guarded, headers=fields)).status == 204
+        out = signed(company, "GET", ORDERS, x_forwarded_method="GET", x_forwarded_uri="/orders")
+        refused = await call(guarded, headers=out)
+        assert (refused.status, refused.body) == (401, b"")
+        assert refused.fields["www-authenticate"].startswith('Bearer scope="orders:read"')
+
+
+@pytest.mark.requirement("papaver-73")
+def test_scopes_need_an_issuer() -> None:
+    """Nobody could be let through."""
+    with pytest.raises(ConfigurationError, check=lambda error: error.rule == "configuration.signed-in"):
+        ForwardAuth(shop(), trusted_proxies=[], scopes=["orders:read"])

@@ -21,7 +21,9 @@ from papaver.adapters.starlette import Poppy
 from papaver.company import Company
 from papaver.protocol.errors import ConfigurationError, InsufficientScope
 from papaver.stores.memory import MemoryStore
-from tests.unit.adapters.asgi_calls import call, message, outside, served, shop, signed
+from papaver.testing.issuers import HeldIssuer
+from papaver.testing.keys import NOW
+from tests.unit.adapters.asgi_calls import AGENT, call, message, outside, served, shop, signed
 
 pytestmark = pytest.mark.anyio
 
@@ -123,6 +125,48 @@ async def test_an_apps_route_learns_the_session_or_answers_as_section_7_says() -
         assert refused.fields["cache-control"] == "no-store"
         other = await call(app, "GET", "/orders/7", headers=signed(company, "GET", url, version="9.9"))
         assert (other.status, other.json["error"]) == (400, "version_unsupported")
+
+
+async def test_a_route_asks_for_the_account_and_its_scopes_or_uses_no_session() -> None:
+    """`signed_in` names the scopes that it needs; `unverified` does not look at the Session header (5.3)."""
+    issuer = HeldIssuer()
+    company = shop(sign_in=issuer)
+
+    async def orders(request: Request) -> JSONResponse:
+        session = await poppy.signed_in(request, "orders:read")
+        return JSONResponse({"account": session.account_id})
+
+    async def products(request: Request) -> JSONResponse:
+        caller = await poppy.unverified(request)
+        return JSONResponse({"account": caller.account_id})
+
+    app = Starlette(routes=[Route("/orders", orders), Route("/products", products)])
+    poppy = Poppy(app, company)
+    token = issuer.issue("t", "dana", "orders:read")
+    url = "https://api.example.com/orders"
+    async with alive(app):
+        refused = await call(app, path="/orders", headers=signed(company, "GET", url))
+        assert (refused.status, refused.fields["www-authenticate"].split(",")[0]) == (401, 'Bearer scope="orders:read"')
+        header = AGENT.header("GET", url, company.id, now=NOW, access_token=token)
+        fields = {**signed(company, "GET", url), "poppy-session": header, "authorization": f"Bearer {token}"}
+        assert (await call(app, path="/orders", headers=fields)).json == {"account": "dana"}
+        broken = {"poppy-session": "garbage", "authorization": f"Bearer {token}"}
+        assert (await call(app, path="/products", headers=broken)).json == {"account": "dana"}
+        assert (await call(app, path="/products", headers={"authorization": "Bearer x"})).status == 401
+        with pytest.raises(ConfigurationError, check=lambda error: error.rule == "configuration.signed-in"):
+            await poppy.signed_in(Request({"type": "http", "headers": []}))
+
+
+async def test_an_issuer_shares_neither_its_domains_nor_itself_with_another_company() -> None:
+    """Two Companies of one app that did would be one to Personal Agents (3.2)."""
+    app = Starlette()
+    Poppy(app, shop(sign_in=HeldIssuer(), domains=["example.no"]))
+    for settings in (
+        {"domain": "example.no", "base_url": "https://api.example.no/other"},
+        {"domain": "example.se", "base_url": "https://api.example.se/other", "sign_in": HeldIssuer()},
+    ):
+        with pytest.raises(ConfigurationError, check=lambda error: error.rule == "configuration.distinct-companies"):
+            Poppy(app, shop(**settings))
 
 
 async def test_an_apps_own_refusal_leaves_the_same_way() -> None:
