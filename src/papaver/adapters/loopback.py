@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Final, Literal, Self
 from urllib.parse import parse_qs
 
+from papaver.adapters.callback_pages import DONE, NOTHING, OVER, WRONG, Page
 from papaver.protocol.errors import ConfigurationError
 from papaver.values.secret import Secret
 
@@ -22,30 +23,6 @@ MAX_HEAD: Final = 16 * 1024
 SECONDS: Final = 10.0
 """How long a browser may take to send its request."""
 MOST_CONNECTIONS: Final = 16
-
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title></head>
-<body><main><h1>{title}</h1><p>{text}</p></main></body>
-</html>
-"""
-_DONE: Final = (
-    "200 OK",
-    _PAGE.format(title="You can close this window", text="Your Personal Agent goes on where you left it."),
-)
-_OVER: Final = (
-    "410 Gone",
-    _PAGE.format(title="This sign-in is over", text="Nothing was taken from this page. You can close this window."),
-)
-_NOTHING: Final = ("404 Not Found", _PAGE.format(title="Nothing here", text="You can close this window."))
-_WRONG: Final = ("400 Bad Request", _PAGE.format(title="Not a request", text="You can close this window."))
-_HEAD: Final = (
-    "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {length}\r\n"
-    "Cache-Control: no-store\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
-    "Referrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
-)
-
-Answer = tuple[str, str]
 
 
 class LoopbackListener:
@@ -122,9 +99,7 @@ class LoopbackListener:
                     head = await reader.readuntil(b"\r\n\r\n")
                 except asyncio.LimitOverrunError:
                     head = b""
-                status, page = self._judged(head)
-                body = page.encode()
-                writer.write(_HEAD.format(status=status, length=len(body)).encode() + body)
+                writer.write(_written(self._judged(head)))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError):
             pass
@@ -134,23 +109,30 @@ class LoopbackListener:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    def _judged(self, head: bytes) -> Answer:
+    def _judged(self, head: bytes) -> Page:
         """The page for a request; the callback, if it is the one that is waited for, is taken."""
         line, _, fields = head.decode("latin-1").partition("\r\n")
         method, _, rest = line.partition(" ")
         target, _, version = rest.partition(" ")
         hosts = [value.strip() for name, _, value in _fields(fields) if name.lower() == "host"]
         if not version.startswith("HTTP/1.") or hosts != [self._authority] or not target.isascii():
-            return _WRONG
+            return WRONG
         path, _, query = target.partition("?")
         if method != "GET" or path != self._path:
-            return _NOTHING
+            return NOTHING
         if self._state is None or self._taken is None or self._taken.done():
-            return _OVER
+            return OVER
         if not _has_state(query, self._state):
-            return _WRONG
+            return WRONG
         self._taken.set_result(Secret(f"http://{self._authority}{target}"))
-        return _DONE
+        return DONE
+
+
+def _written(page: Page) -> bytes:
+    body = page.document.encode()
+    fields = (*page.headers, ("Content-Length", str(len(body))), ("Connection", "close"))
+    head = [f"HTTP/1.1 {page.status} {page.reason}", *(f"{name}: {value}" for name, value in fields), "", ""]
+    return "\r\n".join(head).encode() + body
 
 
 def _fields(text: str) -> list[tuple[str, str, str]]:

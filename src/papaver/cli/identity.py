@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import threading
@@ -10,11 +11,14 @@ from typing import Final
 
 import click
 
-from papaver.adapters.identity_server import IdentityServer
+from papaver.adapters.callback_pages import DONE, FAILED, OVER, Page
+from papaver.adapters.identity_server import IdentityServer, Taken
 from papaver.cli.failures import CliError
 from papaver.cli.options import command
 from papaver.cli.run import Run
 from papaver.cli.text import one_line
+from papaver.personal_agent.sign_in_checks import SignInUnknown
+from papaver.values.errors import PapaverError
 
 __all__ = ["identity", "init"]
 
@@ -57,7 +61,6 @@ def init(run: Run, client_id: str, name: str | None, redirect_uri: tuple[str, ..
 
 @command(
     "identity",
-    network=False,
     example="papaver identity --serve 127.0.0.1:8444 --tls-cert agent.pem --tls-key agent.key",
 )
 @click.option("--serve", metavar="HOST:PORT", help="Serve the documents here until told to end; port 0 picks one.")
@@ -66,6 +69,7 @@ def init(run: Run, client_id: str, name: str | None, redirect_uri: tuple[str, ..
 def identity(run: Run, serve: str | None, tls_cert: Path | None, tls_key: Path | None) -> None:
     """Print the client metadata document and the key set, or serve them.
 
+    It also takes the callbacks of sign-ins that `papaver sign-in` began with this home, at each https redirect URI.
     Without --tls-cert and --tls-key it serves plain HTTP, for a proxy in front that ends TLS.
     """
     if (tls_cert is None) is not (tls_key is None):
@@ -79,7 +83,7 @@ def identity(run: Run, serve: str | None, tls_cert: Path | None, tls_key: Path |
         return
     host, port = _address(serve)
     tls = None if tls_cert is None or tls_key is None else (tls_cert, tls_key)
-    with IdentityServer(documents, host, port, tls) as server:
+    with IdentityServer(documents, host, port, tls, _callbacks(run)) as server:
         address = "{}:{}".format(*server.address)
         run.line(listening=address, tls=tls is not None)
         run.say(
@@ -89,6 +93,30 @@ def identity(run: Run, serve: str | None, tls_cert: Path | None, tls_key: Path |
             threading.Event().wait()
         except KeyboardInterrupt:
             run.note("ended")
+
+
+def _callbacks(run: Run) -> dict[str, Taken]:
+    """The https redirect URIs at which a User comes back to this server."""
+
+    def taken(url: str) -> Page:
+        try:
+            asyncio.run(_complete(run, url))
+        except SignInUnknown:
+            return OVER
+        except PapaverError as error:
+            run.note(f"a sign-in was not completed: {error}")
+            return FAILED
+        return DONE
+
+    return {uri: taken for uri in run.home.profile().redirect_uris if uri.startswith("https://")}
+
+
+async def _complete(run: Run, url: str) -> None:
+    from papaver.cli.agent import agent_of
+
+    async with agent_of(run) as agent:
+        signed_in = await agent.complete(url)
+    run.note(f"{signed_in.user} signed in at {signed_in.domain}")
 
 
 def _address(text: str) -> tuple[str, int]:
