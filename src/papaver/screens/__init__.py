@@ -1,5 +1,5 @@
-"""The web pages of a Company that offers sign-in, as HTML: consent, device code, connected agents, messages."""
+"""The web pages of a Company that offers sign-in, as HTML: what `ports.pages` describes, rendered."""
 
-from papaver.screens.html import HtmlPages
+from papaver.screens.pages import HtmlPages
 
 __all__ = ["HtmlPages"]

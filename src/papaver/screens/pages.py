@@ -1,0 +1,100 @@
+"""Renders the pages of sign-in with Jinja2: no script, nothing inline, every value cleaned and escaped."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.resources import files
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from papaver.ports.pages import ConnectedView, ConsentView, DeviceView, MessageView, ShownScope
+from papaver.screens.headers import asset_headers, page_headers
+from papaver.screens.shown import line, name, plain_date
+from papaver.web.messages import Response
+
+__all__ = ["HtmlPages"]
+
+ASSETS: Final = {"style.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+
+
+class HtmlPages:
+    """The pages of `ports.pages.Pages` as HTML that needs no JavaScript.
+
+    `assets` is where the style sheet and the icon are, as seen from the pages; by default the issuer's `assets/`.
+    """
+
+    def __init__(self, *, assets: str = "assets") -> None:
+        folder = files("papaver.screens") / "static"
+        self._assets = {path: (folder / path).read_bytes() for path in ASSETS}
+        self._templates = Environment(
+            loader=PackageLoader("papaver.screens", "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_seen,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(name=name, plain_date=plain_date, iso_date=iso_date, hints=hints)
+        self._templates.globals.update(assets=assets.rstrip("/"), edition=self._edition())
+
+    def consent(self, view: ConsentView, status: int = 200) -> Response:
+        """Shall this agent get these scopes?"""
+        return self._page("consent.html", view, status)
+
+    def device(self, view: DeviceView, status: int = 200) -> Response:
+        """Which code does the other device show?"""
+        return self._page("device.html", view, status)
+
+    def connected(self, view: ConnectedView, status: int = 200) -> Response:
+        """Which agents may act for this account?"""
+        return self._page("connected.html", view, status)
+
+    def message(self, view: MessageView, status: int = 200) -> Response:
+        """Something is told."""
+        return self._page("message.html", view, status)
+
+    def asset(self, path: str) -> Response | None:
+        """`style.css` or `icon.svg`; None for any other name."""
+        body = self._assets.get(path)
+        return None if body is None else Response(200, asset_headers(ASSETS[path]), body)
+
+    def _page(self, template: str, view: object, status: int) -> Response:
+        html = self._templates.get_template(template).render(view=view)
+        return Response(status, page_headers(), html.encode())
+
+    def _edition(self) -> str:
+        """Changes with the assets, so that a browser may keep them."""
+        return sha256(b"".join(self._assets.values())).hexdigest()[:12]
+
+
+def hints(scope: ShownScope) -> tuple[tuple[str, str], ...]:
+    """What a scope's hints say (4.7), as (kind for its looks, plain words)."""
+    told = [_CHANGES[scope.changes]] if scope.changes else []
+    if scope.personal_data is not None:
+        told.append(_PERSONAL if scope.personal_data else _NOT_PERSONAL)
+    return tuple(told)
+
+
+def iso_date(seconds: float) -> str:
+    """The same day for machines."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def _seen(value: object) -> object:
+    """Whatever a template puts out goes through here, before it is escaped."""
+    return line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+_CHANGES: Final = {
+    "none": ("calm", "Only looks, changes nothing"),
+    "reversible": ("calm", "Changes can be undone"),
+    "irreversible": ("grave", "Changes can’t be undone"),
+}
+_PERSONAL: Final = ("personal", "Shows or changes personal data")
+_NOT_PERSONAL: Final = ("calm", "No personal data")
