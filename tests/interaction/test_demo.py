@@ -17,8 +17,8 @@ from tests.interop.processes import environment, papaver, started
 LYING = """
     import papaver.demo.outfitter.app as app
 
-    true = app.answer
-    app.answer = lambda shop, text: true(shop, text).replace("$", "$1")
+    true = app.answer_turn
+    app.answer_turn = lambda shop, turn: true(shop, turn).replace("$", "$1")
 """
 SABOTEURS = {
     "records a retry again": (
@@ -55,13 +55,31 @@ SABOTEURS = {
         8,
         "there is one answer",
     ),
+    "answers about an order without access": (
+        """
+    from papaver.company.turn import Turn
+
+    Turn.require = lambda self, *scopes: "acct_1"
+""",
+        9,
+        "the Company asks for access, once",
+    ),
+    "goes on after a disconnect": (
+        """
+    from papaver.ports.grants import GrantRow
+
+    GrantRow.stands = lambda self, now: True
+""",
+        13,
+        "the next call is signed out",
+    ),
     "does not close": (
         """
     from papaver.protocol.conversation import decide as d
 
     d._close = lambda command, head, draft: draft.change(d._answered(draft, head, 200))
 """,
-        9,
+        12,
         "the conversation is closed",
     ),
     "says that it closed, and goes on": (
@@ -72,7 +90,7 @@ SABOTEURS = {
         d.Answered(200, head.id, d.Status.CLOSED, draft.responder, draft.last_seq)
     )
 """,
-        9,
+        12,
         "a further message is refused",
     ),
 }
@@ -86,8 +104,13 @@ STEPS = [
     "Change that article in the shop's database, and ask the same again",
     "Send a message twice with one id, as after a lost answer",
     "Kill the Company while it works on an answer, start it again, and resume",
+    "Ask about an order, and sign in for the answer",
+    "Ask for an exchange, which needs more: step up",
+    "Call the shop's own API with the same access",
     "Close the conversation",
+    "Disconnect the Personal Agent on the Company's page",
 ]
+BROWSERS = {"forms": "plain HTTP forms", "chromium": "headless Chromium"}
 
 
 def sabotaged(tmp_path: Path, source: str) -> subprocess.CompletedProcess[str]:
@@ -97,7 +120,8 @@ def sabotaged(tmp_path: Path, source: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(tmp_path / "sabotage"), environment()["PYTHONPATH"]])
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    done = papaver("demo", "--seed", 7, "--json", env={"PYTHONPATH": path, "TMPDIR": str(temporary)})
+    told = {"PYTHONPATH": path, "TMPDIR": str(temporary), "PATH": os.devnull}
+    done = papaver("demo", "--seed", 7, "--json", env=told)
     assert list(temporary.iterdir()) == []
     return done
 
@@ -111,15 +135,18 @@ def _alive(pid: int) -> bool:
 
 
 @pytest.mark.requirement("3.2-02", "3.2-03", "8.1-01")
-def test_every_step_is_verified_and_nothing_is_left_behind(tmp_path: Path) -> None:
-    """Discovery, a Session, three questions, an UPDATE, a retry, a kill inside the handler, a resume, and a close."""
-    done = papaver("demo", "--seed", 7, env={"TMPDIR": str(tmp_path)})
+@pytest.mark.parametrize("browser", ["forms", pytest.param("chromium", marks=pytest.mark.needs("chromium"))])
+def test_every_step_is_verified_and_nothing_is_left_behind(tmp_path: Path, browser: str) -> None:
+    """Questions, an UPDATE, a retry, a kill, a sign-in, an exchange after a step-up, a close and a disconnect."""
+    hidden = {"PATH": os.devnull} if browser == "forms" else {}
+    done = papaver("demo", "--seed", 7, env={"TMPDIR": str(tmp_path), **hidden})
     assert done.returncode == 0, done.stderr
+    assert done.stdout.count(f"with {BROWSERS[browser]}") == 3
     titles = re.findall(r"^(\d+)\. (.*)$", done.stdout, re.MULTILINE)
     assert titles == [(str(number), title) for number, title in enumerate(STEPS, 1)]
     assert done.stdout.splitlines()[0].startswith("papaver demo, seed 7:")
-    assert done.stdout.splitlines()[-1] == "All 9 steps were verified."
-    assert done.stdout.count("so does the answer") == 6
+    assert done.stdout.splitlines()[-1] == "All 13 steps were verified."
+    assert done.stdout.count("so does the answer") == 8
     assert "SIGKILL to process" in done.stdout
     assert list(tmp_path.iterdir()) == []
     pids = {int(pid) for pid in re.findall(r"process (\d+)", done.stdout)}
@@ -159,7 +186,7 @@ def test_what_the_demo_leaves_running_can_be_talked_to_until_it_is_told_to_end(t
         while "client_id" not in said[-1]:
             said.append(demo.said())
         where = said[-1]
-        options = ["--home", where["home"], "--resolve", where["resolve"], "--ca-file", where["ca_file"], "--json"]
+        options = ["--home", where["home"], "--resolve", where["resolve"][0], "--ca-file", where["ca_file"], "--json"]
         asked = papaver("ask", where["domain"], "What is your policy on returns?", *options)
         assert asked.returncode == 0, asked
         assert "can be returned within" in asked.stdout

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.client
+import os
 import shutil
 import ssl
 from collections.abc import Mapping
@@ -15,13 +16,16 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from papaver.demo.outcome import DemoFailed
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserType
 
 __all__ = ["ChromiumUser", "FormsUser", "Place", "User", "the_user"]
 
@@ -58,10 +62,12 @@ class User(Protocol):
 
 
 def the_user(place: Place) -> User:
-    """Chromium where it and its driver are installed, else forms."""
+    """Chromium where it and its driver are installed and start, else forms."""
     program = next((found for name in CHROMIUM if (found := shutil.which(name))), None)
     if program is not None and find_spec("playwright") is not None:
-        return ChromiumUser(place, program)
+        chromium = ChromiumUser(place, program)
+        if chromium.starts():
+            return chromium
     return FormsUser(place)
 
 
@@ -79,18 +85,34 @@ class ChromiumUser:
     def disconnect(self, url: str, email: str, password: str, host: str) -> str:
         return self._on_pages(url, email, password, f'button[aria-label="Disconnect {host}"]')
 
-    def _on_pages(self, url: str, email: str, password: str, button: str) -> str:
+    def starts(self) -> bool:
+        """Whether it runs on this machine at all."""
         from playwright.sync_api import Error, sync_playwright
 
+        try:
+            with sync_playwright() as playwright:
+                self._launch(playwright.chromium).close()
+        except Error:
+            return False
+        return True
+
+    def _launch(self, kind: BrowserType) -> Browser:
         rules = ", ".join(f"MAP {host}:443 127.0.0.1:{self.place.port}" for host in self.place.hosts)
         options = [
             "--no-sandbox",
             f"--host-resolver-rules={rules}",
             f"--ignore-certificate-errors-spki-list={_spki(self.place.certificate)}",
         ]
+        # Its sockets' paths have to be short, so it gets no long folder for temporary files.
+        environment: dict[str, str | float | bool] = {**os.environ, "TMPDIR": "/tmp"}
+        return kind.launch(executable_path=self.program, args=options, env=environment)
+
+    def _on_pages(self, url: str, email: str, password: str, button: str) -> str:
+        from playwright.sync_api import Error, sync_playwright
+
         try:
             with sync_playwright() as playwright:
-                chromium = playwright.chromium.launch(executable_path=self.program, args=options)
+                chromium = self._launch(playwright.chromium)
                 try:
                     page = chromium.new_page()
                     page.set_default_timeout(SECONDS * 1000)
