@@ -33,7 +33,7 @@ def test_nothing_of_an_account_is_ever_shown(tmp_path: Path) -> None:
     def plant(shop: AccountShop) -> None:
         row = asyncio.run(_account(tmp_path / "home"))
         planted.update(one["token"] for one in row["tokens"])
-        planted.update(filter(None, [row.get("refresh_token"), (row.get("dpop_jwk") or {}).get("d")]))
+        planted.update((row["refresh_token"], row["dpop_jwk"]["d"]))
 
     with account_shop(tmp_path, trace=True) as shop:
         with shop.started("sign-in", SHOP, "--scope", "orders:read", "--no-open") as running:

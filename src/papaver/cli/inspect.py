@@ -25,11 +25,11 @@ from papaver.versions import DIALECTS
 
 __all__ = ["inspect"]
 
-OTHER_KINDS = {
-    "dpop+jwt": "a DPoP proof (RFC 9449)",
-    "client-authentication+jwt": "a client assertion (RFC 7523)",
-    "JWT": "a client assertion (RFC 7523), if a token endpoint was sent it",
-}
+DPOP = "dpop+jwt"
+ASSERTION_TYPES = frozenset({"JWT", "client-authentication+jwt"})
+"""A client assertion has one of these or, told by its claims, none (RFC 7523; 4.1)."""
+ASSERTION_MOST = 300
+"""Seconds that a Company takes an assertion for at most, whatever its `exp` says."""
 NEVER = (
     "whether it was seen before: a JWT that was sent once is refused the second time",
     "whether the Company accepts this client, and knows the Session and the User ID as this client's",
@@ -93,18 +93,47 @@ def _examine(token: str, now: float) -> Report:
             return _session(f"a Session JWT, version {version} (5.2)", dialect.session, compact, header, claims, now)
         if typ == dialect.session.delegation.typ:
             return _delegation(f"a delegation, version {version} (5.2)", dialect.session, header, claims, now)
-    report = Report(
-        OTHER_KINDS.get(typ, f"a JWT of a typ that this protocol does not know: {typ or 'none'}"), header, claims
-    )
-    if typ == "dpop+jwt":
-        _own_signature(report, compact, header.get("jwk"), "the key in its header")
-        report.not_verified += ["htm, htu and ath against a request", "the nonce, and whether jti was seen before"]
-    else:
-        report.not_verified += [
-            "the signature: the key set of the client was not fetched",
-            "that aud is the issuer, in exactly one string",
-        ]
+    if typ == DPOP:
+        return _proof(compact, header, claims, now)
+    same = "iss" in claims and claims.get("iss") == claims.get("sub")
+    if typ in ASSERTION_TYPES or (not typ and same):
+        return _assertion(header, claims, same, now)
+    kind = f"a JWT of a typ that this protocol does not know: {typ or 'none'}"
+    report = Report(kind, _without_private(header), claims)
+    report.not_verified.append("the signature: whose it is, nobody can tell from the JWT alone")
     _times(report, now)
+    return report
+
+
+def _proof(compact: CompactJws, header: Mapping[str, object], claims: Mapping[str, object], now: float) -> Report:
+    """It brings its own key, which says nothing about whose it is."""
+    report = Report("a DPoP proof (RFC 9449)", _without_private(header), claims)
+    _own_signature(report, compact, header.get("jwk"), "the key in its header")
+    _window(report, claims.get("iat"), now)
+    report.not_verified += [
+        "htm and htu against a request, and ath against an access token",
+        "that a token is bound to this key (cnf.jkt)",
+        "the nonce, and whether jti was seen before",
+    ]
+    return report
+
+
+def _assertion(header: Mapping[str, object], claims: Mapping[str, object], same: bool, now: float) -> Report:
+    """What 4.1 asks of it, as far as it can be seen in the assertion itself."""
+    report = Report("a client assertion (RFC 7523, 4.1)", _without_private(header), claims)
+    _note(report, same, "iss and sub are one client_id")
+    audience = claims.get("aud")
+    _note(report, isinstance(audience, str), "aud is one string, not a list")
+    _note(report, isinstance(claims.get("jti"), str), "it has a jti, so it is used once")
+    issued, ends = claims.get("iat"), claims.get("exp")
+    if isinstance(issued, int) and isinstance(ends, int):
+        _note(report, 0 < ends - issued <= ASSERTION_MOST, f"made for {ends - issued} s, at most {ASSERTION_MOST}")
+    _times(report, now)
+    report.not_verified += [
+        "the signature: the key set at the client's jwks_uri was not fetched",
+        "that aud is the Company's issuer, character for character",
+        "whether jti was seen before, and whether the Company accepts this client",
+    ]
     return report
 
 
@@ -195,6 +224,18 @@ def _hidden(claims: Mapping[str, object]) -> Mapping[str, object]:
     members = cast("Mapping[str, object]", jwk)
     public = {name: value if name not in PRIVATE_MEMBERS else "**********" for name, value in members.items()}
     return {**claims, "cnf": {**cast("Mapping[str, object]", cnf), "jwk": public}}
+
+
+def _without_private(header: Mapping[str, object]) -> Mapping[str, object]:
+    """The header without the private members of a key that should not be there."""
+    jwk = header.get("jwk")
+    if not isinstance(jwk, Mapping):
+        return header
+    members = cast("Mapping[str, object]", jwk)
+    return {
+        **header,
+        "jwk": {name: value if name not in PRIVATE_MEMBERS else "**********" for name, value in members.items()},
+    }
 
 
 def _as_json(report: Report) -> dict[str, object]:

@@ -13,7 +13,9 @@ from click.testing import CliRunner
 from papaver.cli.main import cli
 from papaver.jose import jws
 from papaver.jose.keys import PrivateKey
-from papaver.values.base64url import encode
+from papaver.oauth.assertions import make_assertion
+from papaver.oauth.dpop import make_proof
+from papaver.values.base64url import decode, encode
 from papaver.values.strict_json import dumps
 from papaver.versions import DIALECTS
 
@@ -129,14 +131,62 @@ def test_a_dpop_proof_is_verified_by_the_key_that_it_brings() -> None:
     assert any("htm" in one for one in told["not_verified"])
 
 
-def test_a_client_assertion_is_not_verified() -> None:
-    """Its key set was not fetched, and its `aud` depends on who is asked."""
+def test_a_proof_that_brings_a_private_key_does_not_show_it() -> None:
+    """It is wrong, and the key is the more in need of hiding."""
     key = PrivateKey.generate()
-    token = jws.sign(dumps({"exp": int(time.time()) + 60}), key, typ="JWT", alg="ES256", kid=key.kid)
+    header = encode(dumps({"typ": "dpop+jwt", "alg": "ES256", "jwk": key.private_jwk()}))
+    signed = f"{header}.{encode(dumps({'htm': 'GET', 'jti': 'x'}))}"
+    told = _inspect(f"{signed}.{encode(key.sign(signed.encode()))}")
+    assert any("cannot be used" in one for one in told["failed"])
+    assert key.private_jwk()["d"] not in json.dumps(told)
+
+
+def test_a_proof_of_ours_is_told_whole() -> None:
+    """Its key and its time; not whether it is for this request, this token, and new."""
+    proof = make_proof(PrivateKey.generate(), method="GET", url="https://x.example/a", now=time.time(), jti="j")
+    told = _inspect(proof.reveal())
+    assert told["failed"] == []
+    assert any("within 60" in one for one in told["verified"])
+    assert any("cnf.jkt" in one for one in told["not_verified"])
+
+
+@pytest.mark.parametrize("typ", ["JWT", "client-authentication+jwt"])
+def test_what_an_assertion_itself_shows_is_told(typ: str) -> None:
+    """One client, one issuer, a short life; its key set was not fetched, and its `aud` depends on who is asked."""
+    now, key = int(time.time()), PrivateKey.generate()
+    claims = {"iss": "https://a.example", "sub": "https://a.example", "aud": "https://s.example", "jti": "j"}
+    token = jws.sign(dumps({**claims, "iat": now, "exp": now + 60}), key, typ=typ, alg="ES256", kid=key.kid)
     told = _inspect(token)
     assert told["kind"].startswith("a client assertion")
+    assert told["failed"] == []
+    assert "made for 60 s, at most 300" in told["verified"]
     assert any("key set" in one for one in told["not_verified"])
-    assert any(one.startswith("exp is ") for one in told["verified"])
+    assert any("character for character" in one for one in told["not_verified"])
+
+
+def test_an_assertion_of_ours_is_known_by_its_claims() -> None:
+    """Also without a `typ`."""
+    now, key = time.time(), PrivateKey.generate()
+    ours = make_assertion(key, client_id="https://a.example", issuer="https://s.example", now=now, jti="j")
+    assert _inspect(ours.reveal())["failed"] == []
+    header, payload, _ = ours.reveal().split(".")
+    bare = {name: value for name, value in json.loads(decode(header)).items() if name != "typ"}
+    signed = f"{encode(dumps(bare))}.{payload}"
+    told = _inspect(f"{signed}.{encode(key.sign(signed.encode()))}")
+    assert told["kind"].startswith("a client assertion")
+
+
+def test_what_is_wrong_with_an_assertion_is_told() -> None:
+    """Another subject, several audiences, no id, a long life (4.1)."""
+    now, key = int(time.time()), PrivateKey.generate()
+    claims = {"iss": "https://a.example", "sub": "other", "aud": ["https://s.example"], "iat": now, "exp": now + 3600}
+    told = _inspect(jws.sign(dumps(claims), key, typ="JWT", alg="ES256", kid=key.kid))
+    assert told["failed"] == [
+        "iss and sub are one client_id",
+        "aud is one string, not a list",
+        "it has a jti, so it is used once",
+        "made for 3600 s, at most 300",
+    ]
 
 
 def test_an_unknown_typ_is_told() -> None:
