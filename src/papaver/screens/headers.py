@@ -8,8 +8,8 @@ from papaver.web.messages import Headers
 
 __all__ = ["asset_headers", "page_headers"]
 
-# Without `form-action`: Chromium applies it to every redirect that follows a form, and after consent those are the
-# Personal Agent's, on hosts that only it knows (ADR 0028).
+# Chromium applies `form-action` to every redirect that follows a form. After consent those are the Personal Agent's, on
+# hosts that only it knows, or on loopback; a policy cannot name [::1] (ADR 0028).
 POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -17,6 +17,7 @@ POLICY: Final = "; ".join(
         "img-src 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
+        "form-action 'self' https: http:",
     )
 )
 # `same-origin` rather than `no-referrer`: with the latter a browser sends `Origin: null` with our own forms, and a

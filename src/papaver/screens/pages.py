@@ -24,6 +24,7 @@ class HtmlPages:
     """The pages of `ports.pages.Pages` as HTML that needs no JavaScript.
 
     `assets` is where the style sheet and the icon are, as seen from the pages; by default the issuer's `assets/`.
+    Their links change with their content, so that browsers may keep them.
     """
 
     def __init__(self, *, assets: str = "assets") -> None:
@@ -37,8 +38,9 @@ class HtmlPages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters.update(name=name, plain_date=plain_date, iso_date=iso_date, hints=hints)
-        self._templates.globals.update(assets=assets.rstrip("/"), edition=self._edition())
+        self._templates.filters.update(name=name, plain_date=plain_date, iso_date=iso_date)
+        edition = sha256(b"".join(self._assets.values())).hexdigest()[:12]
+        self._given = {"hints": hints, "assets": assets.rstrip("/"), "edition": edition}
 
     def consent(self, view: ConsentView, status: int = 200) -> Response:
         """Shall this agent get these scopes?"""
@@ -62,12 +64,8 @@ class HtmlPages:
         return None if body is None else Response(200, asset_headers(ASSETS[path]), body)
 
     def _page(self, template: str, view: object, status: int) -> Response:
-        html = self._templates.get_template(template).render(view=view)
+        html = self._templates.get_template(template).render(self._given, view=view)
         return Response(status, page_headers(), html.encode())
-
-    def _edition(self) -> str:
-        """Changes with the assets, so that a browser may keep them."""
-        return sha256(b"".join(self._assets.values())).hexdigest()[:12]
 
 
 def hints(scope: ShownScope) -> tuple[tuple[str, str], ...]:
