@@ -158,6 +158,7 @@ def test_a_route_names_its_scopes_and_is_guarded_by_them() -> None:
         assert (answer.status_code, answer.json()) == (200, {"account": "dana", "user": "usr_dana"})
 
 
+@pytest.mark.requirement("ca-20")
 def test_b54_a_refused_token_keeps_its_challenges_and_fields() -> None:
     """As they were written: nothing of the app's own error handling takes their place."""
     company = shop(sign_in=HeldIssuer(), scopes=[READ], dpop_nonces=True)
@@ -168,7 +169,7 @@ def test_b54_a_refused_token_keeps_its_challenges_and_fields() -> None:
         assert (schemes, answer.json()["error"]) == (["Bearer", "DPoP"], "invalid_token")
 
 
-@pytest.mark.requirement("4.7-04")
+@pytest.mark.requirement("4.7-04", "ca-116")
 def test_scopes_appear_in_the_apps_openapi_description() -> None:
     """As an OAuth 2.0 scheme with each scope's description, and at each route what it needs."""
     document = with_orders(shop(sign_in=HeldIssuer(), scopes=[READ, WRITE])).openapi()

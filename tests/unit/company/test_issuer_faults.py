@@ -45,6 +45,7 @@ def test_all_faults_are_told_at_once() -> None:
     assert len(faults("token_endpoint", "revocation_endpoint", issuer=f"{ISSUER}/", protected_resources=["x"])) == 5
 
 
+@pytest.mark.requirement("papaver-79")
 def test_b37_the_slash_at_the_end_is_named() -> None:
     """Exact is exact; the reader is told what to look at."""
     (error,) = issuer_faults({**WHOLE, "issuer": f"{ISSUER}/"}, ISSUER, RESOURCES)

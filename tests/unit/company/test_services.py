@@ -11,7 +11,7 @@ DOMAIN = "https://example.com"
 API = "https://api.example.com"
 
 
-@pytest.mark.requirement("papaver-77")
+@pytest.mark.requirement("papaver-77", "ca-18")
 @pytest.mark.parametrize(
     ("path", "service"),
     [
