@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-import webbrowser
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,6 +12,7 @@ import click
 from papaver.cli.needs import as_user
 from papaver.cli.options import command
 from papaver.cli.run import Run
+from papaver.cli.showing import moment, show_device, show_link
 from papaver.cli.waiting import elsewhere, first, pasted, seconds_until
 from papaver.personal_agent.sign_in import DeviceSignIn, DirectSignIn, SignedIn
 
@@ -70,7 +67,7 @@ async def _sign_in(run: Run, domain: str, scopes: Sequence[str], device: bool | 
                 ended = await _ended(run, agent, session, begun, no_open, listener)
         mine = [one for one in await agent.accounts(user=user) if one.company == company.identifier]
         held = next((one for one in mine if one.account == ended.account), None)
-    expires = None if held is None or held.expires_at is None else _time(held.expires_at)
+    expires = None if held is None or held.expires_at is None else moment(held.expires_at)
     granted = " ".join(ended.scopes)
     run.line(scope=granted, account=ended.account, expires_at=expires)
     run.say("Signed in at {name} ({domain}): {scopes}", name=ended.company_name, domain=ended.domain, scopes=granted)
@@ -88,9 +85,9 @@ async def _ended(
 ) -> SignedIn:
     """Show the User where to sign in, and wait."""
     if isinstance(begun, DeviceSignIn):
-        _show_device(run, begun)
+        show_device(run, begun)
         return await begun.wait()
-    _show_link(run, begun, no_open)
+    show_link(run, begun, no_open)
     state = parse_qs(urlsplit(begun.url).query)["state"][0]
     seconds = seconds_until(begun.expires_at)
     if listener is None:
@@ -126,64 +123,6 @@ def _way_back(redirect_uris: Sequence[str]) -> tuple[str, Any] | None:
     return None
 
 
-def _show_link(run: Run, begun: DirectSignIn, no_open: bool) -> None:
-    """The link is for this User's browser alone: whoever opens another's would sign in for them."""
-    run.line(
-        authorization_url=begun.url,
-        company_name=begun.company_name,
-        domain=begun.domain,
-        requested=" ".join(begun.scopes),
-        until=_time(begun.expires_at),
-    )
-    run.say("{name} ({domain}) asks the User to sign in and approve:", name=begun.company_name, domain=begun.domain)
-    for scope in begun.scopes:
-        run.say("  {scope}", scope=scope)
-    opened = not no_open and _open(begun.url)
-    run.say("The browser was opened at:" if opened else "Open this in the User's browser:")
-    run.say("  {url}", url=begun.url)
-    if not run.json:
-        run.note("waiting for the browser to come back; else paste the address that it ends at, then Enter")
-
-
-def _open(url: str) -> bool:
-    try:
-        return webbrowser.open(url)
-    except webbrowser.Error:
-        return False
-
-
-def _show_device(run: Run, begun: DeviceSignIn) -> None:
-    """Link and code, and beside them whose they are (4.3); at a terminal the same as a QR code."""
-    run.line(
-        verification_uri=begun.verification_uri,
-        user_code=begun.user_code,
-        verification_uri_complete=begun.verification_uri_complete,
-        company_name=begun.company_name,
-        domain=begun.domain,
-        requested=" ".join(begun.scopes),
-        until=_time(begun.expires_at),
-    )
-    run.say("{name} ({domain}) asks the User to sign in and approve:", name=begun.company_name, domain=begun.domain)
-    for scope in begun.scopes:
-        run.say("  {scope}", scope=scope)
-    run.say("Open {uri}", uri=begun.verification_uri)
-    run.say("and type   {code}", code=begun.user_code)
-    run.say("Nobody but the User needs this link; never send it to anybody.")
-    if begun.verification_uri_complete is not None and sys.stdout.isatty() and not run.json:
-        _show_qr(run, begun.verification_uri_complete)
-    if not run.json:
-        run.note("waiting until the User has decided")
-
-
-def _show_qr(run: Run, url: str) -> None:
-    if find_spec("segno") is None:
-        return
-    import segno
-
-    run.say("or scan this, and see that the page shows the same code:")
-    segno.make(url, error="l").terminal(out=sys.stdout, compact=True)
-
-
 async def _sign_out(run: Run, domain: str, user: str) -> None:
     from papaver.cli.agent import agent_of
 
@@ -204,7 +143,3 @@ async def _sign_out(run: Run, domain: str, user: str) -> None:
             "no token of the account is used any more, but the Company could not be told yet: "
             f"papaver sign-out {company.domain}{as_user(user)} tells it again"
         )
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

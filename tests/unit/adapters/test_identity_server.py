@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import socket
 import ssl
 from pathlib import Path
 
 import pytest
 
+from papaver.adapters.callback_pages import DONE, Page
 from papaver.adapters.identity_server import IdentityServer
 from papaver.demo.authority import Authority
 from papaver.protocol.errors import ConfigurationError
@@ -71,3 +73,33 @@ def test_an_address_that_is_taken_is_told() -> None:
             IdentityServer(DOCUMENTS, "127.0.0.1", port)
     assert caught.value.rule == "identity.listens"
     assert f"127.0.0.1:{port}" in caught.value.description
+
+
+def test_a_callback_is_taken_whole_and_answered_with_a_page(caplog: pytest.LogCaptureFixture) -> None:
+    """At its own path, with a query, by GET alone; nothing of it is logged."""
+    caplog.set_level(logging.DEBUG)
+    came = list[str]()
+
+    def taken(url: str) -> Page:
+        came.append(url)
+        return DONE
+
+    callbacks = {"https://agent.example/callback": taken}
+    with IdentityServer(DOCUMENTS, "127.0.0.1", 0, callbacks=callbacks) as server:
+        connection = http.client.HTTPConnection(*server.address, timeout=10)
+        for method, target, status in (
+            ("GET", "/callback?code=canary&state=s", 200),
+            ("HEAD", "/callback?code=x", 404),
+            ("GET", "/callback", 404),
+            ("GET", "/other?code=x", 404),
+        ):
+            connection.request(method, target)
+            answer = connection.getresponse()
+            body = answer.read()
+            assert answer.status == status, target
+            if status == 200:
+                assert body.decode() == DONE.document
+                assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+        connection.close()
+    assert came == ["https://agent.example/callback?code=canary&state=s"]
+    assert "canary" not in caplog.text

@@ -86,3 +86,10 @@ def test_an_address_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
         done = _run(tmp_path, "identity", "--serve", address)
         assert done.exit_code == 2, address
         assert "expected HOST:PORT" in done.stderr
+
+
+def test_init_lets_users_come_back_to_this_machine(tmp_path: Path) -> None:
+    """On any port of the loopback address, when no other redirect URI is given (4.2, RFC 8252 7.3)."""
+    _run(tmp_path, "init", ME)
+    document = json.loads((tmp_path / "publish" / "agent.json").read_text())
+    assert document["redirect_uris"] == ["http://127.0.0.1/callback"]
