@@ -10,19 +10,27 @@ from papaver.personal_agent.identity import Identity, IdentityKeys
 from papaver.personal_agent.live import NotOffered
 from papaver.personal_agent.session import Session
 from papaver.personal_agent.settings import AgentLimits
+from papaver.personal_agent.sign_in import DeviceSignIn, DirectSignIn, KnownAccount, SignedIn
+from papaver.personal_agent.sign_in_checks import SignInUnavailable, SignInUnknown
 
 __all__ = [
     "AgentLimits",
     "Conversation",
+    "DeviceSignIn",
+    "DirectSignIn",
     "DiscoveredCompany",
     "Identity",
     "IdentityKeys",
     "KeyInUse",
+    "KnownAccount",
     "KnownCompany",
     "KnownConversation",
     "NotOffered",
     "PendingMessage",
     "PersonalAgent",
     "Session",
+    "SignInUnavailable",
+    "SignInUnknown",
+    "SignedIn",
     "printable",
 ]

@@ -55,7 +55,8 @@ class Conversation:
         self._delivered: OrderedDict[str, None] = OrderedDict.fromkeys(row.handled)
         self._unsaved: deque[EventId] = deque()
         self._cursor = None if row.cursor is None else EventId(row.cursor)
-        self._needed: tuple[str, ...] = ()
+        self._needed = row.needed
+        self._unmet = bool(row.needed)
         self._ahead: deque[Page] = deque()
         if ahead is not None:
             self._take(ahead)
@@ -116,7 +117,8 @@ class Conversation:
         """The events after the last handled one, in order, each once; ends when the Company is idle or has closed.
 
         An event counts as handled, and the cursor is stored, when the next one is asked for; after a crash the reading
-        goes on there. With `follow` it goes on when the Company is idle, and ends when the conversation is closed.
+        goes on there. When an `authorization` event is met while it is handled, reading goes on with the turn that
+        resumes. With `follow` it goes on when the Company is idle, and ends when the conversation is closed.
         """
         return Events(self, follow=follow)
 
@@ -124,7 +126,7 @@ class Conversation:
         """Whether the account covers what an `authorization` event asks for (8.11): then just go on reading.
 
         A token is refreshed for it where that helps, and every read from now on carries it. Else have the User sign in,
-        `session.sign_in(*event.scope.split())`, and go on with `events()`; nothing is sent again.
+        `session.sign_in(*event.scope.split())`, and go on reading; nothing is sent again.
         """
         return await self.need_of(event) is None
 
@@ -165,6 +167,14 @@ class Conversation:
         setup = self._session.live.setup
         await setup.clock.sleep(setup.limits.poll_pause)
 
+    async def goes_on(self) -> bool:
+        """Whether the account covers by now what the last `authorization` event asked for: then the turn resumes."""
+        if not self._unmet or await self._session.run(authorize(self._session.live, self.id, self._needed)) is not None:
+            return False
+        self._unmet = False
+        await self._session.run(self._save())
+        return True
+
     def is_new(self, event: Event) -> bool:
         """Whether the event was not given out before (8.5)."""
         return event.id not in self._delivered
@@ -172,7 +182,7 @@ class Conversation:
     def delivered(self, event: Event) -> None:
         """Remember that the event was given out; it is handled when the next one is asked for."""
         if isinstance(event, AuthorizationNeeded):
-            self._needed = tuple(event.scope.split())
+            self._needed, self._unmet = tuple(event.scope.split()), True
         self._delivered[event.id] = None
         self._unsaved.append(event.id)
         if len(self._delivered) > DELIVERED_MOST:
@@ -211,6 +221,7 @@ class Conversation:
                     responder=self.responder.value,
                     cursor=self._cursor,
                     handled=tuple(known)[-most:],
+                    needed=self._needed if self._unmet else (),
                 )
             )
 
@@ -253,15 +264,19 @@ class Events(AsyncIterator[Event]):
 
     async def _turn_page(self) -> Page:
         """The next page; StopAsyncIteration when there is nothing more to come."""
-        conversation, last = self._conversation, self._page
+        conversation, last, resumes = self._conversation, self._page, False
         if last is not None:
             await conversation.handled(last)
             if not last.has_more and conversation.status in self._ends:
-                raise StopAsyncIteration
+                resumes = conversation.status is Status.IDLE and await conversation.goes_on()
+                if not resumes:
+                    raise StopAsyncIteration
         more = last is not None and last.has_more
         if more and (self._empty or self._stale > STALE_AT_ONCE):
             await conversation.pause()
-        page = self._page = await conversation.next_page(hold=not more and conversation.status not in self._ends)
+        page = self._page = await conversation.next_page(
+            hold=resumes or (not more and conversation.status not in self._ends)
+        )
         brings = any(map(conversation.is_new, page.events))
         if brings or not more:
             self._passed.clear()

@@ -101,6 +101,7 @@ class ConversationRow(msgspec.Struct, frozen=True, omit_defaults=True):
     `user`     the local name          `user_id`, `company`  whose it is; `domain` is where it was started
     `cursor`   after the last handled event; None before the first
     `handled`  the newest handled event ids, oldest first
+    `needed`   the scopes of an `authorization` event that the account did not cover yet (8.11)
     """
 
     company: str
@@ -113,6 +114,7 @@ class ConversationRow(msgspec.Struct, frozen=True, omit_defaults=True):
     responder: str
     cursor: str | None = None
     handled: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
 
 
 class OutboxRow(msgspec.Struct, frozen=True, omit_defaults=True):
