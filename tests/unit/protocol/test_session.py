@@ -175,7 +175,7 @@ def test_an_unknown_sid_begins_a_signed_out_session() -> None:
     session = opened(bind(proven(sid="s", sub="u", agent_id="a", jti="j"), None))
     assert {field.name: getattr(session, field.name) for field in fields(session)} == {
         "client_id": AGENT.client_id, "sid": "s", "user_id": "u", "agent_id": "a", "account_id": None,
-        "scopes": frozenset(), "version": "0.4", "extensions": {"gift": "1"}, "jti": "j", "iat": NOW,
+        "scopes": frozenset(), "version": "0.4", "extensions": {"gift": "1"}, "jti": "j", "iat": NOW, "access": None,
     }  # fmt: skip
 
 
