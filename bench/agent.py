@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench.serving import Server, drive, http_request
 from papaver.testing.keys import AgentKeys
 
-__all__ = ["DOMAIN", "ENDPOINT", "TEXT", "Agent"]
+__all__ = ["DOMAIN", "ENDPOINT", "TEXT", "USERS", "Agent"]
 
 DOMAIN = "shop.example"
 ENDPOINT = f"https://{DOMAIN}/poppy/conversations"
@@ -21,21 +22,36 @@ TEXT = "Where is my order? It was promised for Tuesday."
 class Agent:
     """One Personal Agent with a hundred Users, each in a Session of their own. What it signs is good for a minute."""
 
-    def __init__(self) -> None:
+    def __init__(self, company: str = f"https://{DOMAIN}") -> None:
+        """`company` is the identifier of the Company it works with."""
         self.keys = AgentKeys()
+        self.company = company
+        self.tokens: list[str] = []
         self._count = 0
         self._owners: dict[str, int] = {}
 
-    def write_documents(self, path: Path) -> Path:
-        path.write_text(json.dumps({url: body.decode() for url, body in self.keys.documents().items()}))
+    def write_documents(self, path: Path, more: Mapping[str, str] | None = None) -> Path:
+        own = {url: body.decode() for url, body in self.keys.documents().items()}
+        path.write_text(json.dumps({**own, **(more or {})}))
         return path
 
     def request(self, method: str, suffix: str, user: int, body: object = None, query: str = "") -> bytes:
-        url, company, sub, sid = ENDPOINT + suffix, f"https://{DOMAIN}", f"usr_{user:04d}", f"sid_{user:04d}"
-        jwt = self.keys.header(method, url, company, now=time.time(), sub=sub, sid=sid)
-        headers = [("poppy-session", jwt), ("poppy-version", "0.4"), ("content-type", "application/json")]
+        """One to the conversation endpoint; signed in while there are `tokens`, one for each User."""
+        headers = [*self.signed(method, ENDPOINT + suffix, user), ("content-type", "application/json")]
         target = f"/poppy/conversations{suffix}" + (f"?{query}" if query else "")
         return http_request(method, target, headers, b"" if body is None else json.dumps(body).encode())
+
+    def call(self, path: str, user: int) -> bytes:
+        """A GET of one of the app's own routes."""
+        return http_request("GET", path, self.signed("GET", f"https://{DOMAIN}{path}", user))
+
+    def signed(self, method: str, url: str, user: int) -> list[tuple[str, str]]:
+        """The header fields of one request of this User's Session."""
+        token = self.tokens[user] if self.tokens else None
+        sub, sid = f"usr_{user:04d}", f"sid_{user:04d}"
+        jwt = self.keys.header(method, url, self.company, access_token=token, now=time.time(), sub=sub, sid=sid)
+        fields = [("poppy-session", jwt), ("poppy-version", "0.4")]
+        return fields if token is None else [*fields, ("authorization", f"Bearer {token}")]
 
     def message(self, text: str = TEXT) -> dict[str, object]:
         self._count += 1

@@ -12,7 +12,7 @@ from bench.agent import Agent
 from bench.harness import report
 from bench.serving import Load, Place, Server, drive, http_request
 
-__all__ = ["LEAST_CPU", "against_trivial"]
+__all__ = ["LEAST_CPU", "LEAST_ROUNDS", "Rounds", "against_trivial", "run"]
 
 LEAST_CPU = 0.9
 """A server that used less of its core waited for something else than itself: its round is void."""

@@ -15,15 +15,28 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from bench.accounts import ISSUER, JWKS_URI, SCOPE
 from bench.agent import DOMAIN
 from papaver.adapters.asgi import CompanyEndpoint
+from papaver.adapters.fastapi import Poppy
 from papaver.adapters.running import running
-from papaver.company import Company, CompanyLimits, Turn
+from papaver.company import (
+    Company,
+    CompanyLimits,
+    EmbeddedIssuer,
+    ExternalIssuer,
+    IssuerLimits,
+    Scope,
+    SignedInSession,
+    Turn,
+    VerifiedSession,
+)
 from papaver.stores.sqlite import SqliteStore
 from papaver.testing.company import Documents
 
@@ -39,10 +52,24 @@ async def trivial(request: Request) -> JSONResponse:
     return JSONResponse({"conversation_id": body["message"]["id"], "status": "working", "responder": "agent"}, 202)
 
 
-def company_of(store: Path, victim: Path | None) -> Company:
+def issuer_of(kind: str | None) -> EmbeddedIssuer | ExternalIssuer | None:
+    if kind == "embedded":
+        limits = IssuerLimits(requests_per_address=HIGH)
+        return EmbeddedIssuer(ISSUER, sign_in_page=f"https://{DOMAIN}/sign-in", limits=limits)
+    return ExternalIssuer(ISSUER, jwks_uri=JWKS_URI) if kind == "external" else None
+
+
+def company_of(store: Path, victim: Path | None, issuer: str | None = None) -> Company:
     """An echoing Company. A turn that reads `die` kills this process, once: when the file `victim` is there."""
+    sign_in = issuer_of(issuer)
     company = Company(
-        domain=DOMAIN, name="Bench", base_url=f"https://{DOMAIN}/poppy", store=SqliteStore(store), limits=LIMITS
+        domain=DOMAIN,
+        name="Bench",
+        base_url=f"https://{DOMAIN}/poppy",
+        store=SqliteStore(store),
+        limits=LIMITS,
+        sign_in=sign_in,
+        scopes=() if sign_in is None else (Scope(SCOPE, "See your orders", "none", True),),
     )
 
     @company.conversation
@@ -60,6 +87,27 @@ def die_once(victim: Path | None) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def in_fastapi(company: Company) -> FastAPI:
+    """One JSON route three times: plain, behind `session()`, and behind `signed_in(…)`."""
+    app = FastAPI()
+    poppy = Poppy(app, company)
+    verified, accounted = poppy.session(), poppy.signed_in(SCOPE)
+
+    @app.get("/plain")
+    async def plain() -> dict[str, str]:
+        return {"account": "acct_0001"}
+
+    @app.get("/session")
+    async def with_session(session: VerifiedSession = verified) -> dict[str, str]:
+        return {"account": session.user_id}
+
+    @app.get("/signed-in")
+    async def with_account(session: SignedInSession = accounted) -> dict[str, str]:
+        return {"account": session.account_id}
+
+    return app
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--core", type=int, required=True)
@@ -67,13 +115,18 @@ def main() -> None:
     parser.add_argument("--documents", type=Path, help="JSON: what its client publishes")
     parser.add_argument("--no-turns", action="store_true")
     parser.add_argument("--victim", type=Path)
+    parser.add_argument("--issuer", choices=("embedded", "external"), help="give the Company an issuer")
+    parser.add_argument("--fastapi", action="store_true", help="in a FastAPI app; its client is in the store already")
     options = parser.parse_args()
     os.sched_setaffinity(0, {options.core})
     routes = [Route("/trivial", trivial, methods=["POST"])]
     if options.store is None:
         serve(uvicorn.Config(Starlette(routes=routes)))
         return
-    company = company_of(options.store, options.victim)
+    company = company_of(options.store, options.victim, options.issuer)
+    if options.fastapi:
+        serve(uvicorn.Config(in_fastapi(company)))
+        return
     published = Documents()
     published.bodies = {url: body.encode() for url, body in json.loads(options.documents.read_text()).items()}
 
