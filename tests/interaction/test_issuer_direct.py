@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from papaver.company import EmbeddedIssuer
 from papaver.company.authserver import InteractionOver
 from papaver.protocol.errors import ConfigurationError
-from papaver.protocol.terms import AccountId
+from papaver.protocol.terms import AccountId, ClientId
+from papaver.stores.memory import MemoryStore
 from papaver.testing.issuer import DANA, ISSUER, VERIFIER, interaction_of, issuer_bench, parameters_of
 from papaver.testing.keys import AgentKeys
 
 pytestmark = pytest.mark.anyio
 EVE = AccountId("acct_eve")
+
+
+def device_only(client_id: str, kind: str) -> bool:
+    return kind == "device"
+
+
+def reading_only(client_id: str, scope: str) -> bool:
+    return scope == "orders:read"
 
 
 @pytest.mark.requirement("4.2-03", "4.7-19", "4.7-29")
@@ -107,8 +119,6 @@ async def test_redirects_go_to_listed_uris_only_with_the_port_of_a_loopback_free
     async with issuer_bench(agent=agent) as bench:
         uris = [bench.redirect_uri, "http://127.0.0.1/cb"]
         document = agent.metadata(redirect_uris=uris)
-        import json
-
         bench.documents.bodies[agent.client_id] = json.dumps(document).encode()
         for uri in (
             bench.redirect_uri + "/",
@@ -172,12 +182,12 @@ async def test_a_parameter_that_is_there_twice_is_refused() -> None:
 @pytest.mark.requirement("4.1-15", "4.1-17")
 async def test_a_client_may_be_refused_sign_in_or_one_type_of_it() -> None:
     """unauthorized_client from the grant's own endpoint; a blocked one is invalid_client."""
-    async with issuer_bench(sign_in_allowed=lambda _, kind: kind == "device") as bench:
+    async with issuer_bench(sign_in_allowed=device_only) as bench:
         answer = await bench.send("GET", bench.authorize_url())
         assert parameters_of(answer)["error"] == "unauthorized_client"
         assert (await bench.redeem("any")).error == "unauthorized_client"
         assert (await bench.begin_device()).status == 200
-        await bench.company.clients.judge(bench.agent.client_id, "blocked")
+        await bench.company.clients.judge(ClientId(bench.agent.client_id), "blocked")
         answer = await bench.begin_device()
         assert (answer.status, answer.error) == (401, "invalid_client")
         assert (await bench.send("GET", bench.authorize_url())).status == 401
@@ -186,7 +196,7 @@ async def test_a_client_may_be_refused_sign_in_or_one_type_of_it() -> None:
 @pytest.mark.requirement("4.7-03")
 async def test_a_client_gets_only_the_scopes_that_are_for_it() -> None:
     """The others are not even shown; with none left it is invalid_scope."""
-    async with issuer_bench(scope_allowed=lambda _, scope: scope == "orders:read") as bench:
+    async with issuer_bench(scope_allowed=reading_only) as bench:
         assert (await bench.sign_in())["scope"] == "orders:read"
         answer = await bench.send("GET", bench.authorize_url(scope="addresses"))
         assert parameters_of(answer)["error"] == "invalid_scope"
@@ -196,8 +206,6 @@ async def test_a_client_gets_only_the_scopes_that_are_for_it() -> None:
 @pytest.mark.requirement("3.2-18")
 async def test_with_sign_in_turned_off_none_starts_and_refresh_goes_on() -> None:
     """auth.disabled, with a refresh token from before."""
-    from papaver.stores.memory import MemoryStore
-
     store = MemoryStore()
     await store.open()
     async with issuer_bench(store=store) as bench:
@@ -355,8 +363,6 @@ async def test_the_consent_page_shows_who_asks_for_what() -> None:
 @pytest.mark.requirement("papaver-56")
 async def test_operator_calls_need_a_running_issuer() -> None:
     """They name the remedy."""
-    from papaver.company import EmbeddedIssuer
-
     issuer = EmbeddedIssuer(ISSUER, sign_in_page="/sign-in")
     with pytest.raises(ConfigurationError) as error:
         await issuer.disable(DANA)

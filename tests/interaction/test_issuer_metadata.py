@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from papaver.oauth.metadata import read_server_metadata
@@ -42,7 +44,10 @@ async def test_the_metadata_is_where_rfc_8414_puts_it_and_names_the_issuer_exact
 @pytest.mark.requirement("3.2-34", "3.2-35")
 async def test_protected_resources_list_each_domain_and_each_service_with_tokens_of_its_own() -> None:
     """Domains have no path, port or slash; services are listed as their metadata names them."""
-    options = {"company_domains": ["example.co.uk"], "company_own_tokens": ["https://api.example.com/orders"]}
+    options: dict[str, Any] = {
+        "company_domains": ["example.co.uk"],
+        "company_own_tokens": ["https://api.example.com/orders"],
+    }
     async with issuer_bench(**options) as bench:
         document = (await bench.send("GET", ISSUER + WELL_KNOWN)).json
         assert document["protected_resources"] == [

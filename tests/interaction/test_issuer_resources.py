@@ -21,7 +21,7 @@ def proof(bench: IssuerBench, *, url: str = f"{ISSUER}/token", nonce: str | None
 
 @pytest.mark.requirement("4.5-13", "4.7-31")
 async def test_c59_an_unknown_resource_is_invalid_target_everywhere() -> None:
-    """At authorization, device authorization, code and refresh; strings are compared exactly but for the host's case."""
+    """At authorization, device authorization and refresh; compared exactly but for the case of the host."""
     async with issuer_bench(company_own_tokens=[ORDERS]) as bench:
         tokens = await bench.sign_in()
         for resource in ("https://elsewhere.example", ORDERS + "/", "https://example.com/", "not a url"):

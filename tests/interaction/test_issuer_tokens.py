@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -11,13 +11,19 @@ from papaver.oauth.assertions import ASSERTION_TYPE
 from papaver.ports.grants import digest
 from papaver.ports.system import FetchFault
 from papaver.protocol.errors import ConfigurationError, InvalidToken
-from papaver.protocol.terms import AccountId
+from papaver.protocol.terms import AccountId, ClientId
 from papaver.stores.memory import MemoryStore
 from papaver.testing.issuer import DANA, ISSUER, IssuerBench, interaction_of, issuer_bench, parameters_of
 from papaver.testing.keys import NOW, OMIT, AgentKeys
 
 pytestmark = pytest.mark.anyio
 EVE = AccountId("acct_eve")
+
+
+async def grants_of(store: MemoryStore, bench: IssuerBench) -> dict[str, Any]:
+    """What the memory store holds of grants, by the name of its table, as it changes."""
+    tables: Any = await store.tables(bench.company.id)
+    return cast("dict[str, Any]", vars(tables.grants))
 
 
 async def every_endpoint(bench: IssuerBench, **options: Any) -> list[str | None]:
@@ -71,7 +77,7 @@ async def test_b28_b30_c48_only_the_issuer_as_one_string_is_an_audience(aud: obj
     ids=str,
 )
 @pytest.mark.requirement("4.8-01")
-async def test_c47_c49_a_wrong_assertion_is_invalid_client(jose: dict[str, object], claims: dict[str, object]) -> None:
+async def test_c47_c49_a_wrong_assertion_is_invalid_client(jose: dict[str, object], claims: dict[str, Any]) -> None:
     """401, at each endpoint; so is none at all."""
     async with issuer_bench() as bench:
         made = await every_endpoint(bench, make=lambda: bench.assertion(jose=jose, **claims))
@@ -334,7 +340,7 @@ async def test_b12_the_tokens_of_a_blocked_client_stop_with_it() -> None:
     async with issuer_bench() as bench:
         tokens = await bench.sign_in()
         good = await bench.verify(tokens["access_token"])
-        await bench.company.clients.judge(bench.agent.client_id, "blocked")
+        await bench.company.clients.judge(ClientId(bench.agent.client_id), "blocked")
         with pytest.raises(InvalidToken) as error:
             await bench.verify(tokens["access_token"])
         assert error.value.rule == "access.client-not-blocked"
@@ -353,14 +359,14 @@ async def test_no_token_and_no_code_is_in_the_store() -> None:
         interaction = interaction_of(answer)
         page = await bench.issuer.signed_in(interaction, DANA)
         await browser.get(page)
-        tables: Any = await store.tables(bench.company.id)
-        before = repr(vars(tables.grants))
+        held = await grants_of(store, bench)
+        before = repr(held)
         code = parameters_of(await browser.decide())["code"]
-        waiting = repr(vars(tables.grants))
+        waiting = repr(held)
         tokens = (await bench.redeem(code)).json
         tokens = {**tokens, **(await bench.refresh(tokens["refresh_token"])).json}
         device = (await bench.begin_device()).json
-        rows = before + waiting + repr(vars(tables.grants))
+        rows = before + waiting + repr(held)
         secrets = [tokens["access_token"], tokens["refresh_token"], code, device["device_code"], interaction]
         secrets += [*browser.cookies.values(), page.rpartition("ticket=")[2], device["user_code"]]
         assert not [secret for secret in secrets if secret in rows]
@@ -373,10 +379,10 @@ async def test_what_is_over_is_swept() -> None:
     async with issuer_bench(store=store) as bench:
         await bench.sign_in()
         await bench.begin_device()
-        tables: Any = await store.tables(bench.company.id)
+        held = await grants_of(store, bench)
         bench.clock.advance(121 * 86_400)
         await bench.running.sweep()
-        assert not any(vars(tables.grants)[name] for name in ("_grants", "_refresh", "_access", "_tickets"))
+        assert not any(held[name] for name in ("_grants", "_refresh", "_access", "_tickets"))
 
 
 @pytest.mark.requirement("4.8-01")
