@@ -18,15 +18,19 @@ SHOP = "shop.example"
 TOML = 'domain = "shop.example"\nname = "Shop"\nbase_url = "https://shop.example/poppy"\nhandler = "shop:answer"\n'
 HANDLER = "async def answer(turn): return f'You said: {turn.text}'\n"
 MODULES = {
+    "argon2-cffi": ["argon2"],
     "asyncpg": ["asyncpg"],
     "fastapi": ["fastapi"],
     "gmpy2": ["gmpy2"],
     "http-message-signatures": ["http_message_signatures"],
+    "jinja2": ["jinja2"],
     "keyring": ["keyring"],
     "mcp": ["mcp"],
     "opentelemetry-api": ["opentelemetry"],
     "playwright": ["playwright"],
+    "python-multipart": ["multipart", "python_multipart"],
     "redis": ["redis"],
+    "segno": ["segno"],
     "starlette": ["starlette"],
     "uvicorn": ["uvicorn", "uvloop", "httptools", "websockets", "watchfiles", "dotenv", "yaml"],
 }
@@ -56,7 +60,8 @@ def test_every_package_of_every_extra_is_taken_away() -> None:
         ["--help"],
         ["--version"],
         *([*command.split(), "--help"] for command in (
-            "init", "identity", "discover", "ask", "status", "inspect", "demo", "requirements", "company",
+            "init", "identity", "discover", "ask", "sign-in", "sign-out", "status", "api", "inspect", "demo",
+            "requirements", "company",
             "company init", "company check", "company serve", "company clients", "company allow", "company block",
         )),
         ["requirements", "--json"],

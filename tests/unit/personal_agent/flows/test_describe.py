@@ -73,7 +73,7 @@ def test_listed_endpoints_load_nothing() -> None:
     assert fetches(made, AT) == 0
 
 
-@pytest.mark.requirement("5.2-03", "papaver-104")
+@pytest.mark.requirement("5.2-02", "5.2-03", "papaver-104")
 @pytest.mark.parametrize(
     ("method", "url"),
     [
