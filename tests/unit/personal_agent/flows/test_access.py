@@ -290,6 +290,7 @@ def test_b39_a_token_endpoint_that_moved_is_verified_first() -> None:
     assert world.fetched == []
 
 
+@pytest.mark.requirement("papaver-89")
 def test_b39_a_token_endpoint_that_cannot_be_verified_gets_no_token() -> None:
     """The issuer does not confirm the domain any more, or is another one."""
     world = AccountWorld()

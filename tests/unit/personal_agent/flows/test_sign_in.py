@@ -190,6 +190,19 @@ def test_nobody_signs_in_in_an_anonymous_session() -> None:
     assert caught.value.rule == "account.not-anonymous"
 
 
+@pytest.mark.requirement("papaver-91")
+def test_an_issuer_without_the_endpoint_of_a_grant_is_not_used() -> None:
+    """Its metadata lists the grant and leaves out where it is."""
+    world = AccountWorld()
+    world.auth.extra = {"device_authorization_endpoint": None}
+    metadata = {name: value for name, value in world.auth.metadata().items() if value is not None}
+    world.shop.documents[f"https://{AUTH}/.well-known/oauth-authorization-server"] = metadata
+    with pytest.raises(Misbehaved) as caught:
+        device(world, world.live())
+    assert caught.value.rule == "issuer.endpoint-offered"
+
+
+@pytest.mark.requirement("papaver-91")
 def test_a_sign_in_names_its_scopes_and_needs_an_issuer() -> None:
     """4.7: there is no "all scopes"."""
     world = AccountWorld()
@@ -275,6 +288,7 @@ def test_what_was_not_granted_is_told() -> None:
     assert "declined" not in world.account()
 
 
+@pytest.mark.requirement("papaver-91")
 def test_a_sign_in_without_a_refresh_token_is_none() -> None:
     """4.4: every sign-in has one."""
     world = AccountWorld()
