@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import FastAPI, HTTPException
-from pydantic import BaseModel
 
 from papaver.adapters.fastapi import Poppy
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
@@ -50,7 +49,8 @@ class Settings:
     gate: Path | None = None
 
 
-class Exchange(BaseModel):
+@dataclass
+class Exchange:
     """What is asked for in exchange."""
 
     size: str
