@@ -151,11 +151,11 @@ async def test_an_account_action_names_the_scopes_that_it_needs() -> None:
     async with company_bench(sign_in=issuer, turns=False) as bench:
         needed = ("orders:read", "orders:write")
         with pytest.raises(AccountNeeded, check=lambda error: error.scope == "orders:read orders:write"):
-            await bench.verify("GET", "/orders", scopes=needed)
+            await bench.verify("GET", "/orders", needs=needed)
         few, enough = issuer.issue("few", "dana", "orders:read"), issuer.issue("enough", "dana", *needed, "more")
         with pytest.raises(InsufficientScope, check=lambda error: error.scope == "orders:read orders:write"):
-            await bench.verify("GET", "/orders", scopes=needed, token=few)
-        session = await bench.verify("GET", "/orders", scopes=needed, token=enough)
+            await bench.verify("GET", "/orders", needs=needed, token=few)
+        session = await bench.verify("GET", "/orders", needs=needed, token=enough)
         assert isinstance(session, SignedInSession)
         assert (session.account_id, session.user_id) == ("dana", "usr_dana")
 
@@ -165,7 +165,7 @@ async def test_a_refusal_at_an_api_is_logged_with_its_client(caplog: pytest.LogC
     issuer = HeldIssuer()
     async with company_bench(sign_in=issuer, turns=False) as bench:
         with pytest.raises(InsufficientScope):
-            await bench.verify("GET", "/orders", scopes=("orders:read",), token=issuer.issue())
+            await bench.verify("GET", "/orders", needs=("orders:read",), token=issuer.issue())
     (line,) = caplog.messages
     assert '"rule": "access.scopes-suffice"' in line
     assert bench.agent.client_id in line
@@ -469,4 +469,4 @@ async def test_without_a_sign_in_type_sessions_are_signed_out_and_work() -> None
         session = await bench.verify("GET", "/cart")
         assert (session.account_id, session.scopes, session.access) == (None, frozenset(), None)
         with pytest.raises(AccountNeeded):
-            await bench.verify("GET", "/orders", scopes=("orders:read",))
+            await bench.verify("GET", "/orders", needs=("orders:read",))

@@ -19,6 +19,7 @@ __all__ = [
     "Send",
     "incoming_of",
     "path_of",
+    "seen_of",
     "send_response",
     "upstream_headers",
 ]
@@ -27,6 +28,10 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+SEEN = "papaver.incoming"
+"""Where a request's scope keeps what a Company has read of it, for the app's own routes."""
 
 
 class CompanyEndpoint:
@@ -44,6 +49,8 @@ class CompanyEndpoint:
         if scope["type"] == "http":
             incoming = incoming_of(scope, receive)
             response = await self._company.handle(incoming)
+            if response is None:
+                scope[SEEN] = (_seen(scope), incoming)
             if response is None and self._otherwise is None:
                 self._company.note_unowned(incoming.host, incoming.path)
         if response is not None:
@@ -93,6 +100,25 @@ def incoming_of(scope: Scope, receive: Receive) -> Incoming:
         peer=client[0] if client else "",
         body=stream.read,
         gone=stream.gone,
+    )
+
+
+def seen_of(scope: Scope, receive: Receive) -> Incoming:
+    """As `incoming_of`, for a look at the head alone; not read again when nothing between changed it."""
+    seen: tuple[tuple[object, ...], Incoming] | None = scope.get(SEEN)
+    return seen[1] if seen is not None and seen[0] == _seen(scope) else incoming_of(scope, receive)
+
+
+def _seen(scope: Scope) -> tuple[object, ...]:
+    """What an `Incoming` is made of. A middleware that changes header fields replaces their list, or changes it."""
+    headers = scope["headers"]
+    return (
+        id(headers),
+        len(headers),
+        scope.get("client"),
+        scope["method"],
+        scope.get("raw_path") or scope["path"],
+        scope["query_string"],
     )
 
 

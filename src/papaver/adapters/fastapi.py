@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from inspect import signature
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request, Response, Security
@@ -33,7 +35,6 @@ class Poppy(Mounted):
         self, app: FastAPI, company: Company, *, network: NetworkSettings | None = None, turns: bool = True
     ) -> None:
         super().__init__(app, company, network=network, turns=turns)
-        self._scheme = _scheme_of(company)
 
     def session(self) -> Any:
         """A dependency: the verified Session of the request, signed out or in; refusals leave by section 7's table.
@@ -56,14 +57,12 @@ class Poppy(Mounted):
         """
         check_signed_in(self.company, scopes)
 
-        described = Security(self._scheme)
-
-        async def verified(request: Request, response: Response, _: Any = described) -> SignedInSession:
+        async def verified(request: Request, response: Response) -> SignedInSession:
             session = await self.verified_signed_in(request, *scopes)
             self._tell_retirement(session, response)
             return session
 
-        return Security(verified, scopes=list(scopes))
+        return Security(_Guard(self.company, verified), scopes=list(scopes))
 
     def unverified(self, *scopes: str) -> Any:
         """A dependency for a route that uses no Session: who it is from, by the access token alone (5.3).
@@ -79,28 +78,33 @@ class Poppy(Mounted):
             return Depends(anybody)
         check_signed_in(self.company, scopes)
 
-        described = Security(self._scheme)
-
-        async def somebody(request: Request, _: Any = described) -> OAuthCaller:
+        async def somebody(request: Request) -> OAuthCaller:
             return await self.caller(request, *scopes)
 
-        return Security(somebody, scopes=list(scopes))
+        return Security(_Guard(self.company, somebody), scopes=list(scopes))
 
     def _tell_retirement(self, session: VerifiedSession, response: Response) -> None:
         for name, value in self.company.retirement(session):
             response.headers[name] = value
 
 
-def _scheme_of(company: Company) -> Any:
-    """The Company's OAuth 2.0 scheme for OpenAPI, with its scopes' descriptions."""
-    sign_in = company.sign_in
-    if sign_in is None:
-        return None
-    return OAuth2AuthorizationCodeBearer(
-        sign_in.authorization_endpoint,
-        sign_in.token_endpoint,
-        refreshUrl=sign_in.token_endpoint,
-        scopes={scope.name: scope.description for scope in company.offer.scopes},
-        scheme_name=f"poppy-{company.offer.domain}",
-        auto_error=False,
-    )
+class _Guard(OAuth2AuthorizationCodeBearer):
+    """A dependency that is the Company's OAuth 2.0 scheme for OpenAPI as well, and reads the request in our way.
+
+    One dependency and not two, because FastAPI resolves each of them for each request.
+    """
+
+    def __init__(self, company: Company, verify: Callable[..., Awaitable[Any]]) -> None:
+        assert company.sign_in is not None
+        super().__init__(
+            company.sign_in.authorization_endpoint,
+            company.sign_in.token_endpoint,
+            refreshUrl=company.sign_in.token_endpoint,
+            scopes={scope.name: scope.description for scope in company.offer.scopes},
+            scheme_name=f"poppy-{company.offer.domain}",
+        )
+        self._verify = verify
+        self.__signature__ = signature(verify, eval_str=True)
+
+    async def __call__(self, request: Any, response: Response | None = None) -> Any:
+        return await (self._verify(request) if response is None else self._verify(request, response))

@@ -13,7 +13,7 @@ from starlette.requests import Request as StarletteRequest
 from starlette.responses import Response as StarletteResponse
 from starlette.routing import BaseRoute, Match, NoMatchFound
 
-from papaver.adapters.asgi import ASGIApp, CompanyEndpoint, Receive, Scope, Send, incoming_of, path_of
+from papaver.adapters.asgi import ASGIApp, CompanyEndpoint, Receive, Scope, Send, path_of, seen_of
 from papaver.adapters.guards import check_signed_in
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
 from papaver.adapters.running import running
@@ -103,24 +103,24 @@ class Mounted:
     async def verified(self, request: StarletteRequest) -> VerifiedSession:
         """The verified Session of a request to the app's own API (5.3); raises a PoppyError, answered by section 7."""
         request.scope[ASKED] = self.company
-        return await self.company.verify_api(incoming_of(request.scope, request.receive))
+        return await self.company.verify_api(seen_of(request.scope, request.receive))
 
     async def verified_signed_in(self, request: StarletteRequest, *scopes: str) -> SignedInSession:
         """As `verified`, with the User's account and these scopes; a refusal names them (5.4, 7)."""
         request.scope[ASKED] = self.company
-        return await self.company.verify_signed_in(incoming_of(request.scope, request.receive), *scopes)
+        return await self.company.verify_signed_in(seen_of(request.scope, request.receive), *scopes)
 
     async def caller(self, request: StarletteRequest, *scopes: str) -> OAuthCaller:
         """Who a request is from, by its access token alone, where no Session is used (5.3)."""
         request.scope[ASKED] = self.company
-        return await self.company.verify_without_session(incoming_of(request.scope, request.receive), *scopes)
+        return await self.company.verify_without_session(seen_of(request.scope, request.receive), *scopes)
 
     async def _refused(self, request: StarletteRequest, error: Exception) -> StarletteResponse:
         """One handler for all Companies of an app: each writes the refusals of the requests it was asked about."""
         if not isinstance(error, PoppyError):
             raise error
         company: Company = request.scope.get(ASKED, self.company)
-        return to_starlette(company.api_error(error, incoming_of(request.scope, request.receive)))
+        return to_starlette(company.api_error(error, seen_of(request.scope, request.receive)))
 
 
 class Poppy(Mounted):

@@ -160,8 +160,11 @@ class Sessions:
         """
         proven, now = bound.proven, self._clock.now()
         key = (proven.client_id, proven.sid)
-        row = self._live.find(key) if remembered else None
-        if row is None or now > row.seen_at + SEEN_EVERY:
+        row = self._live.find(key)
+        if row is not None and (now > row.seen_at + SEEN_EVERY or not remembered):
+            # Seen within the minute there is nothing to write; whether it has ended meanwhile is read.
+            row = await self._store.load(*key) if now <= row.seen_at + SEEN_EVERY else None
+        if row is None:
             fresh = SessionRow(
                 key=self._ids.token(),
                 client_id=proven.client_id,

@@ -196,12 +196,12 @@ class CompanyBench:
         headers: Mapping[str, str | None] | None = None,
         token: str | None = None,
         scheme: str = "Bearer",
-        scopes: tuple[str, ...] = (),
+        needs: tuple[str, ...] = (),
         **claims: Any,
     ) -> VerifiedSession:
         """The Session of a request to an API of the app, at `path` as the app sees it. Raises the PoppyError.
 
-        With `scopes`, of a route that needs them.
+        With `needs`, of a route that needs these scopes.
         """
         said: dict[str, Any] = {"now": self.clock.now(), "access_token": token, **claims}
         header = self.agent.header(method, self.company.offer.app_url + path, self.company.id, **said)
@@ -209,8 +209,8 @@ class CompanyBench:
         if token is not None:
             sent["authorization"] = f"{scheme} {token}"
         incoming = self.bare(method, path, query, Headers(_present({**sent, **(headers or {})})))
-        if scopes:
-            return await self.company.verify_signed_in(incoming, *scopes)
+        if needs:
+            return await self.company.verify_signed_in(incoming, *needs)
         return await self.company.verify_api(incoming)
 
     def bare(self, method: str, path: str, query: str = "", headers: Headers = Headers(), host: str = "") -> Incoming:
