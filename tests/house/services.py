@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.house import npm
+
 __all__ = ["SERVICES", "Service", "address", "program"]
 
 
@@ -95,6 +97,7 @@ SERVICES: Mapping[str, Service] = {
         Service("redis", "Redis", _redis, "start one, or set PAPAVER_REDIS_URL"),
         Service("chromium", "Chromium", _chromium, "install it, or set PAPAVER_CHROMIUM"),
         Service("node", "Node 22", _node, "install it, or set PAPAVER_NODE"),
+        Service("npm", "the npm packages of tests/node", npm.why_not, "install npm, and let it reach its registry"),
     )
 }
 

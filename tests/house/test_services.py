@@ -1,4 +1,4 @@
-"""The four outside services: one test for each, so that an absent one shows; and what `needs` does."""
+"""The outside services: one test for each, so that an absent one shows; and what `needs` does."""
 
 from __future__ import annotations
 
