@@ -110,11 +110,9 @@ def seen_of(scope: Scope, receive: Receive) -> Incoming:
 
 
 def _seen(scope: Scope) -> tuple[object, ...]:
-    """What an `Incoming` is made of. A middleware that changes header fields replaces their list, or changes it."""
-    headers = scope["headers"]
+    """What an `Incoming` is made of, so that whatever a middleware changed is read again."""
     return (
-        id(headers),
-        len(headers),
+        tuple(scope["headers"]),
         scope.get("client"),
         scope["method"],
         scope.get("raw_path") or scope["path"],

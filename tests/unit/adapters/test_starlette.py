@@ -157,6 +157,33 @@ async def test_a_route_asks_for_the_account_and_its_scopes_or_uses_no_session() 
             await poppy.signed_in(Request({"type": "http", "headers": []}))
 
 
+async def test_what_a_middleware_changes_is_what_a_route_verifies() -> None:
+    """The Company read the head before the app's middleware did; a field that it adds or drops counts all the same."""
+    issuer = HeldIssuer()
+    company = shop(sign_in=issuer)
+    token = issuer.issue("t", "dana", "orders:read")
+
+    class Swaps:
+        def __init__(self, app: Any) -> None:
+            self.app = app
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] == "http":
+                kept = [pair for pair in scope["headers"] if pair[0] != b"authorization"]
+                scope["headers"] = [*kept, (b"authorization", f"Bearer {token}".encode())]
+            await self.app(scope, receive, send)
+
+    async def orders(request: Request) -> JSONResponse:
+        caller = await poppy.unverified(request)
+        return JSONResponse({"account": caller.account_id})
+
+    app = Starlette(routes=[Route("/orders", orders)], middleware=[Middleware(Swaps)])
+    poppy = Poppy(app, company)
+    async with alive(app):
+        assert (await call(app, path="/orders")).json == {"account": "dana"}
+        assert (await call(app, path="/orders", headers={"authorization": "Bearer x"})).json == {"account": "dana"}
+
+
 async def test_an_issuer_shares_neither_its_domains_nor_itself_with_another_company() -> None:
     """Two Companies of one app that did would be one to Personal Agents (3.2)."""
     app = Starlette()
