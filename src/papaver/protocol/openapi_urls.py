@@ -42,7 +42,7 @@ def read_servers(listed: object, url: str, found: Found) -> tuple[str, ...] | No
         found("", f"only the first {MOST_SERVERS} servers are read")
     bases: dict[str, None] = {}
     for at, server in enumerate(servers[:MOST_SERVERS]):
-        base, wrong = _base(members_of(server), url)
+        base, wrong = _server_url(members_of(server), url)
         if wrong:
             found(str(at), wrong)
         else:
@@ -81,7 +81,7 @@ def _written(literal: str) -> str:
     return _ESCAPE.sub(lambda match: htu(f"{_ANYWHERE}{match[0]}").removeprefix(_ANYWHERE), escaped)
 
 
-def _base(server: Members, url: str) -> tuple[str, str]:
+def _server_url(server: Members, url: str) -> tuple[str, str]:
     """The base URL of one server, or what is wrong with it."""
     template = server.get("url")
     if not isinstance(template, str):

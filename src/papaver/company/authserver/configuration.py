@@ -64,7 +64,7 @@ class Configuration:
         check_some_sign_in(self.direct, self.device)
 
     @property
-    def base(self) -> str:
+    def root(self) -> str:
         """What the endpoints' paths are appended to: the issuer without a slash at its end."""
         return self.issuer.rstrip("/")
 
@@ -79,7 +79,7 @@ class Configuration:
     @property
     def path(self) -> str:
         """The path below which the endpoints are, as browsers see it."""
-        return read_url(self.base).path
+        return read_url(self.root).path
 
     @property
     def app_path(self) -> str:
@@ -88,7 +88,7 @@ class Configuration:
 
     @property
     def token_endpoint(self) -> str:
-        return f"{self.base}/token"
+        return f"{self.root}/token"
 
 
 @rule("issuer.identifier")
@@ -161,14 +161,14 @@ def issuer_terms(configuration: Configuration, offer: Offer) -> Terms:
 
 def server_document(configuration: Configuration, offer: Offer) -> dict[str, object]:
     """The authorization server metadata (RFC 8414 2): what Personal Agents read of it (3.2), and what others do."""
-    base, types = configuration.base, _types(configuration)
+    root, types = configuration.root, _types(configuration)
     grants = {"direct": "authorization_code", "device": DEVICE_GRANT}
     document: dict[str, object] = {
         "issuer": configuration.issuer,
         "token_endpoint": configuration.token_endpoint,
         "token_endpoint_auth_methods_supported": ["private_key_jwt"],
         "token_endpoint_auth_signing_alg_values_supported": list(ASSERTION_ALGS),
-        "revocation_endpoint": f"{base}/revoke",
+        "revocation_endpoint": f"{root}/revoke",
         "revocation_endpoint_auth_methods_supported": ["private_key_jwt"],
         "revocation_endpoint_auth_signing_alg_values_supported": list(ASSERTION_ALGS),
         "grant_types_supported": ["refresh_token", *(grants[one] for one in types)],
@@ -180,13 +180,13 @@ def server_document(configuration: Configuration, offer: Offer) -> dict[str, obj
         document["scopes_supported"] = [scope.name for scope in offer.scopes]
     if configuration.direct:
         document |= {
-            "authorization_endpoint": f"{base}/authorize",
+            "authorization_endpoint": f"{root}/authorize",
             "response_modes_supported": ["query"],
             "code_challenge_methods_supported": [METHOD],
             "authorization_response_iss_parameter_supported": True,
         }
     if configuration.device:
-        document["device_authorization_endpoint"] = f"{base}/device_authorization"
+        document["device_authorization_endpoint"] = f"{root}/device_authorization"
     if configuration.dpop:
         document["dpop_signing_alg_values_supported"] = list(PROOF_ALGS)
     return document

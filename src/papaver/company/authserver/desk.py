@@ -44,7 +44,7 @@ class Desk:
 
     def url(self, path: str) -> str:
         """The public URL of one of our paths: of what is configured, whatever `Host` says (B18)."""
-        return self.configuration.base + path
+        return self.configuration.root + path
 
     def query(self, incoming: Incoming) -> Form:
         """Raises InvalidOAuthRequest, PayloadTooLarge."""

@@ -73,7 +73,7 @@ class EmbeddedIssuer:
 
     @property
     def authorization_endpoint(self) -> str:
-        return f"{self._configuration.base}/authorize"
+        return f"{self._configuration.root}/authorize"
 
     @property
     def token_endpoint(self) -> str:
@@ -114,7 +114,7 @@ class EmbeddedIssuer:
 
     def connected_url(self) -> str:
         """Where Users see which agents are connected, and disconnect them: for a link in the account's settings."""
-        return f"{self._configuration.base}/connected"
+        return f"{self._configuration.root}/connected"
 
     async def disable(self, account: AccountId) -> None:
         """From now on nobody acts for this account: no token of it is good, and none is issued."""

@@ -150,7 +150,7 @@ class Machine:
         )
         device_code = Secret(self._ids.token(32))
         user_code = await self._begin(client, digest(device_code.reveal()), asked)
-        page = f"{self._configuration.base}/device"
+        page = f"{self._configuration.root}/device"
         return write_device_response(
             DeviceAuthorization(
                 device_code=device_code,

@@ -81,7 +81,7 @@ class SignIns:
         )
         found = await self._grants.apply(GrantKeys(tickets=(key_of(INTERACTION, secret),)), decide)
         page = "connected" if found.asked is None else "consent"
-        return f"{self._configuration.base}/{page}?interaction={quote(secret)}&ticket={ticket}"
+        return f"{self._configuration.root}/{page}?interaction={quote(secret)}&ticket={ticket}"
 
     async def decide(
         self, secret: str, account: AccountId | None, scopes: Sequence[str], ticket: str | None = None
@@ -116,7 +116,7 @@ class SignIns:
         redirect, issuer = decided.redirect, self._configuration.issuer
         if redirect is None:
             done = "approved" if decided.error is None else "declined"
-            return Secret(f"{self._configuration.base}/consent?done={done}")
+            return Secret(f"{self._configuration.root}/consent?done={done}")
         if decided.error is not None:
             return Secret(error_url(redirect.uri, issuer=issuer, state=redirect.state, error=decided.error))
         return code_url(redirect.uri, issuer=issuer, state=redirect.state, code=code)
