@@ -42,7 +42,9 @@ def why_not() -> str:
         except (OSError, subprocess.SubprocessError) as error:
             return f"npm ci: {type(error).__name__}"
         if done.returncode != 0:
-            return f"npm ci ended with {done.returncode}: {(done.stderr.strip().splitlines() or ['it said nothing'])[0]}"
+            return (
+                f"npm ci ended with {done.returncode}: {(done.stderr.strip().splitlines() or ['it said nothing'])[0]}"
+            )
         shutil.copy(LISTED / "package-lock.json", PLACE / "installed.json")
     return ""
 

@@ -38,3 +38,27 @@ def test_direct_sign_in_calls_and_talks(shop: AccountShop) -> None:
     assert called == [{"status": 200, "body": {"account": "dana"}}]
     said = shop.lines("ask", SHOP, "Where is my order?", "--user", "dana")
     assert "The order of dana is on its way." in json.dumps(said)
+
+
+def test_device_sign_in_refreshes_widens_and_signs_out(shop: AccountShop) -> None:
+    """The code typed at its pages; wider scopes by a second sign-in; after sign-out nothing of it is good there."""
+    with shop.started("sign-in", SHOP, "--scope", "orders:read", "--device", "--user", "erin") as running:
+        shown = shop.said(running)
+        assert shown["verification_uri"] == f"{ISSUER}/device"
+        page = approve_device(shop.browser(), shown["verification_uri"], shown["user_code"], "erin")
+        assert "Sign-in Success" in page.document
+        end = shop.said(running)
+        assert running.process.wait(30) == 0, end
+    assert end["scope"] == "orders:read"
+    assert shop.lines("api", SHOP, "listOrders", "--user", "erin")[0]["body"] == {"account": "erin"}
+    # Another service's token, and it costs a refresh: the endpoint's own (`resource`).
+    assert "The order of erin" in json.dumps(shop.lines("ask", SHOP, "And mine?", "--user", "erin"))
+    needed = shop.lines("api", SHOP, "order", "--param", "sku=1", "--user", "erin", status=3)[-1]
+    assert needed["next"].startswith(f"papaver sign-in {SHOP} --scope 'orders:read orders:write'")
+    assert sign_in(shop, "erin", "orders:read orders:write")["scope"] == "orders:read orders:write"
+    ordered = shop.lines("api", SHOP, "order", "--param", "sku=1", "--user", "erin")
+    assert ordered == [{"status": 200, "body": {"ordered": "1"}}]
+    shop.run("sign-out", SHOP, "--user", "erin")
+    states = [line["state"] for line in shop.lines("status", SHOP) if line.get("user") == "erin" and "state" in line]
+    assert states == ["signed_out"]
+    assert shop.lines("api", SHOP, "listOrders", "--user", "erin", status=3)[-1]["error"] == "sign_in_needed"

@@ -14,6 +14,7 @@ from papaver.adapters.httpx2.fetcher import GuardedFetcher
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
 from papaver.adapters.system import SystemClock, SystemIds
 from papaver.company.app import Company
+from papaver.company.external_issuer import ExternalIssuer
 from papaver.ports.pages import Pages
 from papaver.ports.personal_agent import Poster
 from papaver.ports.system import Clock, Fetcher, Ids
@@ -73,7 +74,8 @@ async def _poster(company: Company, network: NetworkSettings | None, stack: Asyn
         return None
     from papaver.adapters.httpx2.poster import GuardedPoster
 
-    poster = GuardedPoster(network or NetworkSettings())
+    asked = company.sign_in.introspection if isinstance(company.sign_in, ExternalIssuer) else None
+    poster = GuardedPoster(network or NetworkSettings(), authorized_at=None if asked is None else asked.url)
     stack.push_async_callback(poster.aclose)
     return poster
 

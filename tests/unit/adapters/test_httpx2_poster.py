@@ -11,8 +11,10 @@ import httpx2
 import pytest
 
 from papaver.adapters.httpx2.poster import GuardedPoster
+from papaver.adapters.httpx2.resolve_map import NetworkSettings, ResolveMap
 from papaver.adapters.httpx2.transport import LIMIT
 from papaver.ports.system import FetchFailed, FetchFault
+from papaver.protocol.errors import NotADestination
 from papaver.web.messages import Headers, Request
 
 pytestmark = pytest.mark.anyio
@@ -102,4 +104,18 @@ async def test_without_a_transport_it_is_the_guarded_one() -> None:
     with pytest.raises(FetchFailed) as caught:
         await poster.post(Request("POST", "http://auth.example.com/token"), 5, 1000)
     assert caught.value.rule == "web.https-only"
+    await poster.aclose()
+
+
+async def test_an_authorization_field_goes_to_the_url_that_was_named_alone() -> None:
+    """An introspection endpoint takes one; nothing listens there, so the request got as far as the socket."""
+    nobody = NetworkSettings(ResolveMap.read(["auth.example.com:443=127.0.0.1:1"]))
+    poster = GuardedPoster(nobody, authorized_at=URL)
+    fields = Headers([("authorization", "Basic eDp5")])
+    with pytest.raises(FetchFailed) as dialled:
+        await poster.post(Request("POST", URL, fields), 5, 1000)
+    assert dialled.value.fault is FetchFault.UNREACHABLE
+    with pytest.raises(NotADestination) as refused:
+        await poster.post(Request("POST", f"{URL}/other", fields), 5, 1000)
+    assert refused.value.rule == "fetch.no-credentials"
     await poster.aclose()

@@ -9,7 +9,14 @@ import httpx2
 
 from papaver.adapters.httpx2.failures import failure_of, unreachable
 from papaver.adapters.httpx2.network import Network, NetworkSettings
-from papaver.adapters.httpx2.transport import ACCEPT_ENCODING, LIMIT, USER_AGENT, GuardedTransport
+from papaver.adapters.httpx2.transport import (
+    ACCEPT_ENCODING,
+    LIMIT,
+    USER_AGENT,
+    GuardedTransport,
+    MayReceive,
+    check_credentials_expected,
+)
 from papaver.ports.system import FetchFailed
 from papaver.web.messages import Headers, Request, Response
 
@@ -22,13 +29,21 @@ _LIMITS: Final = httpx2.Limits(max_connections=100, max_keepalive_connections=0)
 class GuardedPoster:
     """The port `Poster` over real sockets. `network` says how addresses are found and judged.
 
-    `transport`  in place of the guarded one, for tests
+    `transport`      in place of the guarded one, for tests
+    `authorized_at`  the one URL that requests may carry an Authorization field to; None for none
     """
 
     def __init__(
-        self, network: Network | NetworkSettings | None = None, transport: httpx2.AsyncBaseTransport | None = None
+        self,
+        network: Network | NetworkSettings | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        authorized_at: str | None = None,
     ) -> None:
-        self._transport = transport or GuardedTransport(Network.of(network or NetworkSettings()), limits=_LIMITS)
+        self._transport = transport or GuardedTransport(
+            Network.of(network or NetworkSettings()),
+            may_receive=None if authorized_at is None else _only(authorized_at),
+            limits=_LIMITS,
+        )
 
     async def aclose(self) -> None:
         """Close what is still open."""
@@ -60,6 +75,12 @@ class GuardedPoster:
             await answer.aclose()
         fields = Headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers.raw)
         return Response(answer.status_code, fields, body, request.url)
+
+
+def _only(url: str) -> MayReceive:
+    """Credentials go to this URL alone."""
+    there = str(httpx2.URL(url))
+    return lambda _, asked: check_credentials_expected(asked == there, asked)
 
 
 def _request(request: Request, seconds: float, max_bytes: int) -> httpx2.Request:
