@@ -1,9 +1,10 @@
-"""One of several processes on one SQLite file: `python child.py JOB PATH [ARGUMENT…]`, JSON lines out, "go" in."""
+"""One of several processes on one file or database: `python child.py JOB PATH [ARGUMENT…]`, JSON lines out, "go" in."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,8 +12,10 @@ from pathlib import Path
 
 from papaver.ports.company import ConversationLog
 from papaver.ports.grants import GrantChange, GrantKeys, GrantLoaded, RefreshRow, digest
+from papaver.ports.personal_agent import Vault
 from papaver.protocol.conversation.change import Change, Keys, Loaded, ReplayKey
 from papaver.protocol.terms import ConversationId
+from papaver.stores.postgres import PostgresVault, VaultKey
 from papaver.stores.sqlite import SqliteStore, SqliteVault
 from papaver.testing.stores.grant_samples import access_row, spent_id
 from papaver.testing.stores.samples import (
@@ -147,9 +150,8 @@ def rotated(fresh: str) -> Callable[[GrantLoaded], GrantChange[tuple[str, str]]]
     return decide
 
 
-async def count(path: Path) -> None:
+async def count(vault: Vault) -> None:
     """Count up one row of a vault, holding its lock for each step."""
-    vault = SqliteVault(path, bytes(32))
     await vault.open()
     tell("open")
     await go()
@@ -161,9 +163,25 @@ async def count(path: Path) -> None:
     tell("done")
 
 
+async def keep(vault: Vault) -> None:
+    """Hold a lock and never come back."""
+    await vault.open()
+    async with vault.exclusive("count"):
+        tell("held")
+        await go()
+
+
+def in_postgres(path: Path) -> Vault:
+    """The vault in the schema of this name."""
+    return PostgresVault(os.environ["PAPAVER_POSTGRES_URL"], key=VaultKey(bytes(32)), schema=path.name)
+
+
 async def main(job: str, path: Path, *arguments: str) -> None:
     if job == "count":
-        await count(path)
+        await count(SqliteVault(path, bytes(32)))
+        return
+    if job.endswith("_in_postgres"):
+        await {"count": count, "keep": keep}[job.removesuffix("_in_postgres")](in_postgres(path))
         return
     store = SqliteStore(path)
     await store.open()

@@ -1,4 +1,4 @@
-"""Several processes on one SQLite file: nothing is lost or doubled, everyone wakes, the dead hold nothing."""
+"""Several processes on one file or database: nothing is lost or doubled, everyone wakes, the dead hold nothing."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from typing import Any
 import pytest
 
 from papaver.ports.grants import GrantChange, GrantKeys, digest
+from papaver.ports.personal_agent import Vault
 from papaver.protocol.terms import ConversationId
 from papaver.stores.crash import CRASH_POINTS, GRANT_CRASH_POINTS
+from papaver.stores.postgres import PostgresVault, VaultKey
 from papaver.stores.sqlite import SqliteStore, SqliteVault
 from papaver.testing.stores.grant_samples import ACCOUNT, grant_row, refresh, sign_in, spent_id
 from papaver.testing.stores.samples import COMPANY, NOW, lease, opened, speak, tables, texts
 from papaver.testing.vaults import opened_vault
+from tests.stores.postgres import DSN
 
 pytestmark = [
     pytest.mark.anyio,
@@ -277,3 +280,39 @@ async def test_vaults_of_several_processes_exclude_each_other(tmp_path: Path) ->
         assert [child.end() for child in started] == [0] * 3
     async with opened_vault(lambda: SqliteVault(path, bytes(32))) as vault:
         assert await vault.load("session", "a") == b"75"
+
+
+@pytest.mark.needs("postgres")
+async def test_vaults_in_postgres_of_several_processes_exclude_each_other(schema: str) -> None:
+    """Three starters make one vault; a read and a write under its lock lose no step."""
+    started = [Child("count_in_postgres", Path(schema), PAPAVER_POSTGRES_URL=DSN) for _ in range(3)]
+    with children(*started):
+        assert [await hear(child) for child in started] == ["open"] * 3
+        for child in started:
+            child.tell()
+        assert [await hear(child) for child in started] == ["done"] * 3
+        assert [child.end() for child in started] == [0] * 3
+    async with opened_vault(lambda: in_postgres(schema)) as vault:
+        assert await vault.load("session", "a") == b"75"
+
+
+@pytest.mark.needs("postgres")
+async def test_a_killed_process_lets_go_of_its_name_in_postgres(schema: str) -> None:
+    """Its connection ends with it, and whoever waits goes on."""
+    async with opened_vault(lambda: in_postgres(schema)) as vault:
+        with children(Child("keep_in_postgres", Path(schema), PAPAVER_POSTGRES_URL=DSN)) as (child,):
+            assert await hear(child) == "held"
+            waiting = asyncio.create_task(_hold(vault))
+            done, _ = await asyncio.wait({waiting}, timeout=0.2)
+            assert not done
+            assert child.kill() == -signal.SIGKILL
+            await asyncio.wait_for(waiting, 20)
+
+
+async def _hold(vault: Vault) -> None:
+    async with vault.exclusive("count"):
+        pass
+
+
+def in_postgres(schema: str) -> PostgresVault:
+    return PostgresVault(DSN, key=VaultKey(bytes(32)), schema=schema)

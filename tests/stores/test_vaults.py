@@ -12,8 +12,8 @@ import pytest
 
 from papaver.stores.faults import StoreFailed, StoreUnusable, VaultKeyWrong
 from papaver.stores.memory_vault import MemoryVault
+from papaver.stores.sealing import Sealing
 from papaver.stores.sqlite import SqliteVault
-from papaver.stores.sqlite.sealing import Sealing
 from papaver.testing.vaults import SHARED_VAULT_CONTRACT, VAULT_CONTRACT, VaultCase, opened_vault
 
 pytestmark = pytest.mark.anyio

@@ -12,15 +12,14 @@ from pathlib import Path
 
 from papaver.stores.faults import StoreFailed, StoreUnusable, VaultKeyWrong
 from papaver.stores.file_lock import FileLock
+from papaver.stores.sealing import Sealing
 from papaver.stores.sqlite.connection import check_local, create_file
 from papaver.stores.sqlite.database import Readers
-from papaver.stores.sqlite.sealing import Sealing
-from papaver.stores.sqlite.vault_key import KEYRING, load_key, make_key
 from papaver.stores.sqlite.writer import Transaction, Writer
+from papaver.stores.vault_key import GIVEN, KEYRING, load_key, make_key
 
 __all__ = ["SqliteVault"]
 
-GIVEN = "the caller"
 _CHECK_PLACE = b"check"
 _FIRST_TRY, _LAST_TRY = 0.005, 0.05
 """Seconds between tries for a lock that another process holds."""

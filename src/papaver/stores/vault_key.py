@@ -1,4 +1,4 @@
-"""Where a vault's key is kept: in the platform's keyring when one works, otherwise in a 0600 file beside the vault."""
+"""Where a vault's key is kept: in the platform's keyring, in a 0600 file, in the environment, or with the caller."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from papaver.stores.faults import StoreUnusable, VaultKeyWrong
-from papaver.stores.sqlite.sealing import KEY_BYTES
+from papaver.stores.sealing import KEY_BYTES
+from papaver.values.secret import SecretBytes
 
-__all__ = ["KEYRING", "load_key", "make_key"]
+__all__ = ["GIVEN", "KEYRING", "VaultKey", "load_key", "make_key"]
+
+GIVEN = "the caller"
 
 KEYRING = "keyring"
 MAX_CHARACTERS = 4_096
@@ -29,6 +33,11 @@ def make_key(vault_id: str, path: Path) -> tuple[bytes, str]:
     key = secrets.token_bytes(KEY_BYTES)
     if _keep_in_keyring(vault_id, key):
         return key, KEYRING
+    _keep_in_file(path, key)
+    return key, str(path)
+
+
+def _keep_in_file(path: Path, key: bytes) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -37,7 +46,85 @@ def make_key(vault_id: str, path: Path) -> tuple[bytes, str]:
             os.fsync(descriptor)
     except OSError as fault:
         raise StoreUnusable(f"the vault's key cannot be written to {path}: {fault.strerror}") from fault
-    return key, str(path)
+
+
+class VaultKey:
+    """Where the key is of a vault that processes on several hosts open: all of them need the same one.
+
+    `VaultKey(key)` is 32 random bytes that the caller keeps. Nothing is read or made before the vault is opened.
+    """
+
+    __slots__ = ("_load", "_make", "guarded_by")
+
+    def __init__(self, key: bytes | SecretBytes) -> None:
+        given = key if isinstance(key, SecretBytes) else SecretBytes(key)
+        if len(given.reveal()) != KEY_BYTES:
+            raise ValueError(f"a vault's key has {KEY_BYTES} bytes, not {len(given.reveal())}")
+        self._set(GIVEN, lambda _: given.reveal())
+
+    @classmethod
+    def from_environment(cls, variable: str = "PAPAVER_VAULT_KEY") -> VaultKey:
+        """32 random bytes, written in base64url, in an environment variable: the way to share a key among hosts."""
+        return cls._of(f"the environment variable {variable}", lambda _: _from_environment(variable))
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> VaultKey:
+        """The same in a file that its owner alone can read. It is made for a new vault if it is not there."""
+        file = Path(path)
+        where = str(file)
+
+        def make(vault_id: str) -> bytes:
+            if not file.exists():
+                _keep_in_file(file, secrets.token_bytes(KEY_BYTES))
+            return load_key(vault_id, file, where)
+
+        return cls._of(where, lambda vault_id: load_key(vault_id, file, where), make)
+
+    @classmethod
+    def from_keyring(cls) -> VaultKey:
+        """In the platform's keyring, where a new vault's key is put: for processes of one user on one host."""
+
+        def make(vault_id: str) -> bytes:
+            key = secrets.token_bytes(KEY_BYTES)
+            if not _keep_in_keyring(vault_id, key):
+                raise StoreUnusable("the platform has no keyring that works; use VaultKey.from_file")
+            return key
+
+        return cls._of(KEYRING, lambda vault_id: load_key(vault_id, Path(), KEYRING), make)
+
+    @classmethod
+    def _of(cls, where: str, load: Callable[[str], bytes], make: Callable[[str], bytes] | None = None) -> VaultKey:
+        key = cls.__new__(cls)
+        key._set(where, load, make)
+        return key
+
+    def _set(self, where: str, load: Callable[[str], bytes], make: Callable[[str], bytes] | None = None) -> None:
+        self.guarded_by = where
+        self._load, self._make = load, make or load
+
+    def __reduce__(self) -> str:
+        raise TypeError("a vault's key is not pickled")
+
+    def __repr__(self) -> str:
+        return f"<VaultKey of {self.guarded_by}>"
+
+    def load(self, vault_id: str) -> bytes:
+        """The key of a vault that is there. Raises VaultKeyWrong, or StoreUnusable when others can read its file."""
+        return self._load(vault_id)
+
+    def make(self, vault_id: str) -> bytes:
+        """The key of a new vault: the one that is there, or a new one that is kept. Raises as `load`."""
+        return self._make(vault_id)
+
+
+def _from_environment(variable: str) -> bytes:
+    text = os.environ.get(variable)
+    if not text:
+        raise VaultKeyWrong(
+            f"the environment variable {variable} should have the vault's key and is not set; a new vault takes "
+            f"{KEY_BYTES} random bytes in base64url: openssl rand -base64 {KEY_BYTES} | tr +/ -_"
+        )
+    return _read(text, f"the environment variable {variable}")
 
 
 def load_key(vault_id: str, path: Path, guard: str) -> bytes:
