@@ -1,4 +1,4 @@
-"""The npm packages of tests/node: installed once into build/node/tests, by the gate or by the first test to need one."""
+"""The npm packages of tests/node: installed once into build/node/tests, by the first test to need one."""
 
 from __future__ import annotations
 

@@ -8,15 +8,16 @@ import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from papaver.demo.authority import Authority
 from tests.house import npm
 from tests.house.account_shop import ME, SHOP, AccountShop
 from tests.house.forms_browser import FormsBrowser, Page
-from tests.house.services import program
-from tests.interop.processes import ROOT, Place, environment, papaver, started
+from tests.interop.node import SCRIPTS, node, node_environment
+from tests.interop.processes import ROOT, Place, papaver, started
 
-__all__ = ["ISSUER", "SECRET", "approve", "approve_device", "external_shop", "node"]
+__all__ = ["ISSUER", "approve", "approve_device", "external_shop", "noted"]
 
 AUTH = "auth.shop.example"
 ISSUER = f"https://{AUTH}"
@@ -72,9 +73,10 @@ def documented(opaque: bool) -> str:
     return "\n".join([settings, introspection if opaque else "", serving])
 
 
-def node(hosts: dict[str, int], ca_file: Path, more: dict[str, str] | None = None) -> dict[str, str]:
-    """The environment of a Node process to which these names are on this machine, and our authority is one."""
-    return environment({"PAPAVER_HOSTS": json.dumps(hosts), "NODE_EXTRA_CA_CERTS": str(ca_file), **(more or {})})
+def noted(shop: AccountShop, event: str) -> list[dict[str, Any]]:
+    """What the issuer noted of one kind, in order."""
+    lines = (shop.folder / "provider.log").read_text(encoding="utf-8").splitlines()
+    return [one for line in lines if line.startswith("{") and (one := json.loads(line))["event"] == event]
 
 
 @contextmanager
@@ -84,10 +86,8 @@ def provider(place: Place, opaque: bool, agent_port: int) -> Generator[int]:
     module = npm.installed("oidc-provider").parent.parent / f"documented-{place.folder.name}.mjs"
     module.write_text(documented(opaque), encoding="utf-8")
     certificate, key = place.authority.issue(AUTH)
-    script = ROOT / "tests" / "node"
-    command = [program("PAPAVER_NODE", "node") or "node", "--import", str(script / "hosts.mjs")]
-    command += [str(one) for one in (script / "provider.mjs", module, certificate, key)]
-    env = node({"agent.example": agent_port}, place.ca_file, {"COMPANY_SECRET": SECRET})
+    command = node(SCRIPTS / "provider.mjs", module, certificate, key)
+    env = node_environment({"agent.example": agent_port}, place.ca_file, {"COMPANY_SECRET": SECRET})
     with (place.folder / "provider.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=env)
     try:

@@ -1,15 +1,15 @@
-"""A Company whose issuer is oidc-provider 9 from npm, and our Personal Agent there: what docs/external-issuer.md says."""
+"""A Company whose issuer is oidc-provider 9 from npm, and our Personal Agent there, by docs/external-issuer.md."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.house.account_shop import SHOP, AccountShop
-from tests.interop.external_shop import ISSUER, approve, approve_device, external_shop
+from tests.interop.external_shop import ISSUER, approve, approve_device, external_shop, noted
+from tests.interop.processes import papaver
 
 pytestmark = pytest.mark.needs("node", "npm")
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("node", "npm")
 @pytest.fixture(name="shop", scope="module", params=["jwt", "opaque"])
 def make_shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountShop]:
     """Both ways to judge a token: by the issuer's keys, or by its word."""
-    with external_shop(tmp_path_factory.mktemp("external"), opaque=request.param == "opaque") as shop:
+    with external_shop(tmp_path_factory.mktemp(request.param), opaque=request.param == "opaque") as shop:
         yield shop
 
 
@@ -38,6 +38,13 @@ def test_direct_sign_in_calls_and_talks(shop: AccountShop) -> None:
     assert called == [{"status": 200, "body": {"account": "dana"}}]
     said = shop.lines("ask", SHOP, "Where is my order?", "--user", "dana")
     assert "The order of dana is on its way." in json.dumps(said)
+    issued = [one for one in noted(shop, "access_token") if one["account"] == "dana"]
+    assert [(one["aud"], one["scope"]) for one in issued] == [
+        (f"https://{SHOP}", "orders:read"),
+        (f"https://{SHOP}/poppy/conversations", "orders:read"),
+    ]
+    assert len({one["jkt"] for one in issued} | {None}) == 2
+    assert {one["format"] for one in issued} == {shop.folder.name.rstrip("0123456789")}
 
 
 def test_device_sign_in_refreshes_widens_and_signs_out(shop: AccountShop) -> None:
@@ -58,7 +65,19 @@ def test_device_sign_in_refreshes_widens_and_signs_out(shop: AccountShop) -> Non
     assert sign_in(shop, "erin", "orders:read orders:write")["scope"] == "orders:read orders:write"
     ordered = shop.lines("api", SHOP, "order", "--param", "sku=1", "--user", "erin")
     assert ordered == [{"status": 200, "body": {"ordered": "1"}}]
+    revoked = len(noted(shop, "grant_revoked"))
     shop.run("sign-out", SHOP, "--user", "erin")
+    assert len(noted(shop, "grant_revoked")) > revoked
     states = [line["state"] for line in shop.lines("status", SHOP) if line.get("user") == "erin" and "state" in line]
     assert states == ["signed_out"]
     assert shop.lines("api", SHOP, "listOrders", "--user", "erin", status=3)[-1]["error"] == "sign_in_needed"
+
+
+def test_its_metadata_lacks_nothing(shop: AccountShop) -> None:
+    """`company check` reads it as a Personal Agent does, at its RFC 8414 URL."""
+    env = {"COMPANY_SECRET": "not asked", "COMPANY_ASKS": ""}
+    network = [one for one in shop.options if not one.startswith("--home") and one != str(shop.folder / "home")]
+    done = papaver("company", "check", "shop:company", "--json", *network, cwd=shop.folder, env=env)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one for one in said if "error" in one] == []
