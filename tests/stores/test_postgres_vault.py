@@ -79,6 +79,11 @@ class Way:
         await asyncio.gather(*carrying, return_exceptions=True)
         await asyncio.sleep(0)
 
+    def cut(self) -> None:
+        """What runs is over; what comes is let through."""
+        for out in self._out:
+            out.transport.abort()
+
     async def restart(self) -> None:
         """Every session is ended by the server, with its own words."""
         ports = [writer.get_extra_info("sockname")[1] for writer in self._out]
@@ -217,6 +222,26 @@ async def test_a_server_that_is_away_is_said_and_comes_back(schema: str) -> None
         await own.open()
         async with vault.exclusive("a"):
             assert await vault.load("session", "a") == b"1"
+
+
+async def test_a_change_is_tried_again_only_while_nothing_was_written(schema: str) -> None:
+    """A connection that is lost before is replaced; one that is lost later may have committed, and that is said."""
+    async with way() as own, opened_vault(lambda: made(schema, dsn=own.dsn, connections=1)) as vault:
+        calls: list[bytes | None] = []
+
+        def count(value: bytes | None) -> bytes:
+            calls.append(value)
+            if value == b"1":
+                own.cut()
+            return b"%d" % (int(value or b"0") + 1)
+
+        await vault.change("session", "b", lambda _: b"0")
+        own.cut()
+        assert await vault.change("session", "a", count) == b"1"
+        with pytest.raises(StoreFailed):
+            await vault.change("session", "a", count)
+        assert calls == [None, b"1"]
+        assert await vault.load("session", "a") == b"1"
 
 
 async def test_a_lock_that_a_restart_took_is_taken_again(schema: str) -> None:

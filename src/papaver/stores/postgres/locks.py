@@ -29,12 +29,21 @@ class AdvisoryLocks:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._connection: Connection | None = None
+        self._is_open = False
         self._turn = asyncio.Lock()
         self._held: set[int] = set()
         self._tasks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self._asked: set[asyncio.Task[object]] = set()
 
+    def open(self) -> None:
+        """The server is open; a connection is made when it is needed."""
+        self._is_open = True
+
     async def close(self) -> None:
+        """Ends what is held, too."""
+        self._is_open = False
+        while self._asked:
+            await asyncio.wait(self._asked)
         connection, self._connection = self._connection, None
         if connection is not None:
             try:
@@ -56,22 +65,28 @@ class AdvisoryLocks:
             try:
                 yield
             finally:
-                await self._to_its_end(self._give_back(key))
+                self._held.discard(key)
+                # To its end, also when whoever waits for it is cancelled.
+                await asyncio.shield(self._start(self._give_back(key)))
 
     async def _take(self, key: int) -> bool:
         """Whoever is cancelled here holds nothing."""
-        taking = asyncio.ensure_future(self._ask(_TAKE, key))
+        taking = self._start(self._ask(_TAKE, key))
         try:
             taken = await asyncio.shield(taking)
         except asyncio.CancelledError:
-            taking.add_done_callback(lambda _: self._start(self._give_back(key)))
+            self._start(self._undo(taking, key))
             raise
         if taken:
             self._held.add(key)
         return taken
 
+    async def _undo(self, taking: asyncio.Task[bool], key: int) -> None:
+        await asyncio.wait({taking})
+        if taking.exception() is None and taking.result():
+            await self._give_back(key)
+
     async def _give_back(self, key: int) -> None:
-        self._held.discard(key)
         try:
             await self._ask(_GIVE_BACK, key)
         except StoreFailed:
@@ -81,6 +96,8 @@ class AdvisoryLocks:
 
     async def _ask(self, question: str, key: int) -> bool:
         async with self._turn:
+            if not self._is_open:
+                raise StoreFailed("the vault is not open")
             connection = self._connection
             async with self._server.told():
                 if connection is not None and not connection.is_closed():
@@ -88,19 +105,18 @@ class AdvisoryLocks:
                         return await connection.fetchval(question, key)
                     except self._server.lost:
                         connection.terminate()
-                self._connection = await self._connected()
-                return await self._connection.fetchval(question, key)
+                self._connection = connection = await self._connected()
+                return await connection.fetchval(question, key)
 
     async def _connected(self) -> Connection:
         connection = await self._server.connect()
-        async with self._server.told():
+        try:
             for key in self._held:
                 await connection.fetchval(_TAKE, key)
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
-
-    async def _to_its_end(self, work: Coroutine[object, object, R]) -> R:
-        """Also when whoever waits for it is cancelled."""
-        return await asyncio.shield(self._start(work))
 
     def _start(self, work: Coroutine[object, object, R]) -> asyncio.Task[R]:
         task = asyncio.ensure_future(work)

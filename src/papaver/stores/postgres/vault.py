@@ -74,6 +74,7 @@ class PostgresVault:
         except BaseException:
             await self.close()
             raise
+        self._locks.open()
 
     async def _unlock(self, connection: Connection) -> Sealing:
         """Bring the tables up to date and find the key; the first process makes it. One process at a time."""
