@@ -22,9 +22,7 @@ def node(*arguments: object) -> list[str]:
     return [path, "--import", str(SCRIPTS / "hosts.mjs"), *map(str, arguments)]
 
 
-def node_environment(
-    hosts: Mapping[str, int], ca_file: Path, more: Mapping[str, str] | None = None
-) -> dict[str, str]:
+def node_environment(hosts: Mapping[str, int], ca_file: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """These names are at these ports, our authority is one of its own, and the packages are where we put them."""
     own = {"PAPAVER_HOSTS": json.dumps(dict(hosts)), "NODE_EXTRA_CA_CERTS": str(ca_file)}
     return environment({**own, "PAPAVER_MODULES": str(npm.MODULES), **(more or {})})

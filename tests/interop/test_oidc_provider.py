@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.house.account_shop import SHOP, AccountShop
+from papaver.adapters.httpx2.poster import GuardedPoster
+from papaver.adapters.httpx2.resolve_map import NetworkSettings, ResolveMap
+from papaver.adapters.keyfile import KeyFile
+from papaver.oauth.assertions import make_assertion
+from papaver.oauth.tokens import revocation_request
+from papaver.protocol.terms import ClientId
+from papaver.values.secret import Secret
+from tests.house.account_shop import ME, SHOP, AccountShop
 from tests.interop.external_shop import ISSUER, approve, approve_device, external_shop, noted
 from tests.interop.processes import papaver
 
@@ -71,6 +79,25 @@ def test_device_sign_in_refreshes_widens_and_signs_out(shop: AccountShop) -> Non
     states = [line["state"] for line in shop.lines("status", SHOP) if line.get("user") == "erin" and "state" in line]
     assert states == ["signed_out"]
     assert shop.lines("api", SHOP, "listOrders", "--user", "erin", status=3)[-1]["error"] == "sign_in_needed"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("audience", "answered"), [(ISSUER, 200), (f"{ISSUER}/token", 401), (f"{ISSUER}/token/revocation", 401)]
+)
+async def test_it_takes_assertions_for_the_issuer_alone(shop: AccountShop, audience: str, answered: int) -> None:
+    """By what the page says; its default takes endpoints, too (4.1)."""
+    key = KeyFile(shop.folder / "home" / "keys.json").current
+    jti = f"{answered}-{len(audience)}-of-a-test"
+    assertion = make_assertion(key, client_id=ClientId(ME), issuer=audience, now=time.time(), jti=jti)
+    asked = revocation_request(
+        f"{ISSUER}/token/revocation", client_id=ClientId(ME), assertion=assertion, token=Secret("nonsense")
+    )
+    there = ResolveMap.read([f"auth.shop.example:443=127.0.0.1:{shop.port}"])
+    poster = GuardedPoster(NetworkSettings(there, shop.ca_file))
+    answer = await poster.post(asked, 30, 10_000)
+    await poster.aclose()
+    assert (answer.status, b"invalid_client" in answer.body) == (answered, answered == 401)
 
 
 def test_its_metadata_lacks_nothing(shop: AccountShop) -> None:
