@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import time
@@ -27,7 +28,7 @@ class Agent:
         self.keys = AgentKeys()
         self.company = company
         self.tokens: list[str] = []
-        self._count = 0
+        self.numbers = itertools.count(1)
         self._owners: dict[str, int] = {}
 
     def write_documents(self, path: Path, more: Mapping[str, str] | None = None) -> Path:
@@ -54,8 +55,7 @@ class Agent:
         return fields if token is None else [*fields, ("authorization", f"Bearer {token}")]
 
     def message(self, text: str = TEXT) -> dict[str, object]:
-        self._count += 1
-        return {"message": {"id": f"msg_{self._count:012d}", "author": {"type": "agent"}, "text": text}}
+        return {"message": {"id": f"msg_{next(self.numbers):012d}", "author": {"type": "agent"}, "text": text}}
 
     def say(self, conversation: str, query: str = "", text: str = TEXT) -> bytes:
         owner = self._owners[conversation]

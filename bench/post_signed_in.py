@@ -6,6 +6,7 @@ signed-in one for each signed-out one. `value` is the worst ratio to its own bou
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import sys
 from collections.abc import Callable
@@ -46,7 +47,7 @@ def main() -> None:
 
 def _figure(name: str, place: Place) -> tuple[float | None, list[float]]:
     out, into, key = Agent(ISSUER), Agent(ISSUER), ExternalKey()
-    into.keys = out.keys
+    into.keys, into.numbers = out.keys, itertools.count(10**9)
     store = place.folder / "poppy.db"
     tokens, _ = seed(store, out, USERS, 0)
     if name == "external":

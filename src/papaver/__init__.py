@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from papaver.adapters.fastapi import Poppy
     from papaver.adapters.httpx2 import PersonalAgent
     from papaver.adapters.keyfile import KeyFile
-    from papaver.company import Company, ExternalIssuer, Reply, Scope, Turn
+    from papaver.company import Company, EmbeddedIssuer, ExternalIssuer, Reply, Scope, ScopesNeeded, Turn
     from papaver.protocol.conversation.model import (
         Author,
         AuthorizationNeeded,
@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     )
     from papaver.protocol.session import VerifiedSession
     from papaver.protocol.signed_in import SignedInSession
+    from papaver.protocol.terms import AccountId
     from papaver.stores.sqlite import SqliteStore
     from papaver.stores.sqlite.vault import SqliteVault
     from papaver.values.errors import PapaverError
 
 __all__ = [
+    "AccountId",
     "Author",
     "AuthorizationNeeded",
     "Company",
@@ -47,6 +49,7 @@ __all__ = [
     "DirectClosed",
     "DirectOpened",
     "DiscoveryFailed",
+    "EmbeddedIssuer",
     "ExternalIssuer",
     "KeyFile",
     "Message",
@@ -60,6 +63,7 @@ __all__ = [
     "Refused",
     "Reply",
     "Scope",
+    "ScopesNeeded",
     "SignInNeeded",
     "SignedInSession",
     "SqliteStore",
@@ -77,7 +81,7 @@ _ROOMS = {
     "adapters.fastapi": ("Poppy",),
     "adapters.httpx2": ("PersonalAgent",),
     "adapters.keyfile": ("KeyFile",),
-    "company": ("Company", "ExternalIssuer", "Reply", "Scope", "Turn"),
+    "company": ("Company", "EmbeddedIssuer", "ExternalIssuer", "Reply", "Scope", "ScopesNeeded", "Turn"),
     "protocol.conversation.model": (
         "Author",
         "AuthorizationNeeded",
@@ -99,6 +103,7 @@ _ROOMS = {
     ),
     "protocol.session": ("VerifiedSession",),
     "protocol.signed_in": ("SignedInSession",),
+    "protocol.terms": ("AccountId",),
     "stores.sqlite": ("SqliteStore",),
     "stores.sqlite.vault": ("SqliteVault",),
     "values.errors": ("PapaverError",),

@@ -147,10 +147,10 @@ class AccountShop:
 
 
 @contextmanager
-def account_shop(folder: Path, *init: str, trace: bool = False) -> Generator[AccountShop]:
+def account_shop(folder: Path, *init: str, trace: bool = False, module: str = MODULE) -> Generator[AccountShop]:
     """The Company and the Personal Agent's documents, each a process; `init` are further options of `papaver init`."""
     place = Place.make(folder)
-    (folder / "shop.py").write_text(MODULE)
+    (folder / "shop.py").write_text(module, encoding="utf-8")
     home = folder / "home"
     assert papaver("init", ME, "--home", home, *init).returncode == 0
     traced = ["--trace"] if trace else []
