@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Generator
@@ -83,7 +84,7 @@ def noted(shop: AccountShop, event: str) -> list[dict[str, Any]]:
 def provider(place: Place, opaque: bool, agent_port: int) -> Generator[int]:
     """oidc-provider over TLS; its port. What it says of a failure is in the folder."""
     # The module is where its packages are, so that `import` finds them.
-    module = npm.installed("oidc-provider").parent.parent / f"documented-{place.folder.name}.mjs"
+    module = npm.installed("oidc-provider").parent.parent / f"documented-{os.getpid()}-{place.folder.name}.mjs"
     module.write_text(documented(opaque), encoding="utf-8")
     certificate, key = place.authority.issue(AUTH)
     command = node(SCRIPTS / "provider.mjs", module, certificate, key)
