@@ -99,7 +99,7 @@ def test_a_personal_agent_needs_no_extra(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "extra"), [(["company", "serve"], "[server]"), (["demo"], "[fastapi]")], ids=["serve", "demo"]
+    ("arguments", "extra"), [(["company", "serve"], "[server]"), (["demo"], "[demo]")], ids=["serve", "demo"]
 )
 def test_what_needs_an_extra_says_which(tmp_path: Path, arguments: list[str], extra: str) -> None:
     """And what to type."""

@@ -55,6 +55,8 @@ async def running(
         stack.enter_context(_on_signals(company.stop))
         if turns:
             stack.push_async_callback(_ended, company.start_turns())
+        else:
+            stack.push_async_callback(_cancelled, company.start_sweeping())
         stack.callback(company.stop)
         yield CompanyEndpoint(company)
 
@@ -78,6 +80,11 @@ async def _poster(company: Company, network: NetworkSettings | None, stack: Asyn
     poster = GuardedPoster(network or NetworkSettings(), authorized_at=None if asked is None else asked.url)
     stack.push_async_callback(poster.aclose)
     return poster
+
+
+async def _cancelled(sweeping: asyncio.Task[None]) -> None:
+    sweeping.cancel()
+    await asyncio.wait({sweeping})
 
 
 async def _ended(turns: asyncio.Task[None]) -> None:

@@ -262,6 +262,10 @@ class Company:
         """Run turns, and sweep what is over, until `stop`; the task ends then."""
         return self._running().start_turns()
 
+    def start_sweeping(self) -> asyncio.Task[None]:
+        """Only sweep, where another process runs the turns of this store; until the task is cancelled."""
+        return self._running().start_sweeping()
+
     def stop(self) -> None:
         """End open polls and lease no more turns; requests are still answered. Safe to call twice."""
         if self._wired is not None:

@@ -200,4 +200,6 @@ class RunningExternal:
         return Response(200, Headers([JSON, SHORT]), strict_json.dumps(completed))
 
     async def sweep(self) -> None:
-        """It keeps nothing that could be over."""
+        """Forget DPoP proofs that were used, and which account an old Session used."""
+        now = self._parts.clock.now()
+        await self._parts.tables.grants.sweep(now, forget_before=now)

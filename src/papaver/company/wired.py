@@ -131,6 +131,10 @@ class Wired:
         self._running = asyncio.create_task(self._run())
         return self._running
 
+    def start_sweeping(self) -> asyncio.Task[None]:
+        """Only sweep what is over, where another process runs the turns; until the task is cancelled."""
+        return asyncio.create_task(self._sweep())
+
     def stop(self) -> None:
         self.holding.stop()
         self._runner.stop()
@@ -151,8 +155,10 @@ class Wired:
             await self._clock.sleep(SWEEP_EVERY)
             try:
                 await self.sessions.sweep()
-                await self._turns.sweep()
+                if not self._elsewhere:
+                    await self._turns.sweep()
                 if self.issuer is not None:
+                    # In each process: each remembers in its own memory which one-time ids were used.
                     await self.issuer.sweep()
             except PapaverError as error:
                 log.error("what is over cannot be swept", exc_info=error)

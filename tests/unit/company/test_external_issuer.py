@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncGenerator, Mapping
@@ -380,3 +381,25 @@ async def test_an_operator_may_judge_tokens_alone() -> None:
         with pytest.raises(InvalidToken, check=lambda error: error.rule == "ours"):
             await verify(bench, "anything")
         assert json.loads(bench.documents.bodies[METADATA])["issuer"] == ISSUER
+
+
+async def test_what_is_over_is_swept_where_another_process_runs_the_turns() -> None:
+    """Used proofs and the accounts of old Sessions go, in each process; until the task is cancelled."""
+    async with bench_of(ExternalIssuer(ISSUER), refuse_account_change=True) as bench:
+        await verify(bench, jwt())
+        grants: Any = (await bench.company.store.tables(bench.company.id)).grants
+        swept, sweep = asyncio.Event(), grants.sweep
+
+        async def noted(now: float, *, forget_before: float) -> int:
+            count: int = await sweep(now, forget_before=forget_before)
+            assert count == 1
+            swept.set()
+            return count
+
+        grants.sweep = noted
+        sweeping = bench.company.start_sweeping()
+        await bench.sleepers(1)
+        bench.clock.advance(31 * 86_400)
+        await swept.wait()
+        sweeping.cancel()
+        await asyncio.wait({sweeping})
