@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -270,3 +271,19 @@ async def test_who_signs_in_later_goes_on_reading_then() -> None:
         again = await world.session.resume(conversation.id)
         said = [event.message.text async for event in again.events() if isinstance(event, MessageAdded)]
         assert said == ["Shipped, acct_dana."]
+
+
+async def test_a_turn_that_went_on_by_a_message_is_not_waited_for_again() -> None:
+    """The User signs in and then says more: once the Company is idle after that, reading holds no further request."""
+    async with shop() as world:
+        conversation = await world.session.ask("Where is my order?")
+        assert any([isinstance(event, AuthorizationNeeded) async for event in conversation.events()])
+        await world.sign_in("orders:read")
+        again = await world.session.resume(conversation.id)
+        before = len(world.both.wire.sent("agent", "api.example.com"))
+        await again.say("And the other order?")
+        said = [event.message.text async for event in again.events() if isinstance(event, MessageAdded)]
+        assert said[-1] == "Shipped, acct_dana."
+        sent = world.both.wire.sent("agent", "api.example.com")[before:]
+        reads = [one.response for one in sent if one.place.endswith("/events")]
+        assert [one for one in reads if one is None or not json.loads(one.body)["events"]] == []

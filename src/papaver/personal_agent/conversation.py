@@ -13,7 +13,14 @@ from papaver.personal_agent.flows.converse import authorize, close, hand_off, re
 from papaver.personal_agent.flows.effects import Flow, keep
 from papaver.personal_agent.ids import message_id
 from papaver.personal_agent.records import CONVERSATION, ConversationRow, read_row, row_key, write_row
-from papaver.protocol.conversation.model import AuthorizationNeeded, Event, Message, Responder, Status
+from papaver.protocol.conversation.model import (
+    AuthorizationNeeded,
+    Event,
+    Message,
+    Responder,
+    StateChanged,
+    Status,
+)
 from papaver.protocol.dialect import Page, Wanted
 from papaver.protocol.errors import CursorExpired, Misbehaved, SignInNeeded
 from papaver.protocol.terms import ConversationId, EventId
@@ -183,6 +190,9 @@ class Conversation:
         """Remember that the event was given out; it is handled when the next one is asked for."""
         if isinstance(event, AuthorizationNeeded):
             self._needed, self._unmet = tuple(event.scope.split()), True
+        elif isinstance(event, StateChanged) and event.status is Status.WORKING:
+            # The Company went on: what it may still need it asks for again.
+            self._unmet = False
         self._delivered[event.id] = None
         self._unsaved.append(event.id)
         if len(self._delivered) > DELIVERED_MOST:
