@@ -81,6 +81,23 @@ def test_device_sign_in_refreshes_widens_and_signs_out(shop: AccountShop) -> Non
     assert shop.lines("api", SHOP, "listOrders", "--user", "erin", status=3)[-1]["error"] == "sign_in_needed"
 
 
+def test_a_conversation_begun_signed_out_is_the_accounts_from_then_on(shop: AccountShop) -> None:
+    """After the sign-in its turn goes on, and another account of the same User has no part in it (5.4)."""
+    *begun, needed = shop.lines("ask", SHOP, "Where is my order?", "--user", "finn", status=3)
+    assert needed["error"] == "sign_in_needed"
+    (conversation,) = {one["conversation_id"] for one in begun if "conversation_id" in one}
+    sign_in(shop, "finn", "orders:read")
+    same = ["ask", SHOP, "And now?", "--conversation", conversation, "--user", "finn"]
+    assert "The order of finn is on its way." in json.dumps(shop.lines(*same))
+    shop.run("sign-out", SHOP, "--user", "finn")
+    with shop.started("sign-in", SHOP, "--scope", "orders:read", "--no-open", "--user", "finn") as running:
+        approve(shop.browser(), shop.said(running)["authorization_url"], "gwen")
+        shop.said(running)
+        assert running.process.wait(30) == 0
+    refused = shop.lines(*same, status=1)[-1]
+    assert refused["error"] == "conversation_not_found"
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("audience", "answered"), [(ISSUER, 200), (f"{ISSUER}/token", 401), (f"{ISSUER}/token/revocation", 401)]
