@@ -21,7 +21,10 @@ import pytest
 
 from tests.house import npm
 
-__all__ = ["SERVICES", "Service", "address", "program"]
+__all__ = ["PACKAGES", "SERVICES", "Service", "address", "program"]
+
+PACKAGES = npm.MODULES
+"""Where the packages of tests/node are, once a test that needs "npm" runs."""
 
 
 @dataclass(frozen=True, slots=True)
