@@ -10,6 +10,7 @@ from papaver.company.authserver.settings import IssuerLimits
 from papaver.company.authserver.terms import SignInType, Terms
 from papaver.company.offer import Mcp, Offer
 from papaver.oauth.dpop import ALGS as PROOF_ALGS
+from papaver.oauth.drafts import CIMD_DRAFT, acknowledge_draft
 from papaver.oauth.errors import InvalidMetadata
 from papaver.oauth.metadata import check_issuer_identifier, fold_host
 from papaver.oauth.pkce import METHOD
@@ -22,6 +23,7 @@ __all__ = [
     "DEVICE_GRANT",
     "Configuration",
     "check_bearer_only",
+    "check_client_documents",
     "check_issuer",
     "check_sign_in_page",
     "check_some_sign_in",
@@ -56,9 +58,11 @@ class Configuration:
     sign_in_allowed: Callable[[str, SignInType], bool] = _everybody
     scope_allowed: Callable[[str, str], bool] = _every_scope
     local_path: str | None = None
+    client_documents: str = CIMD_DRAFT
     limits: IssuerLimits = field(default_factory=IssuerLimits)
 
     def __post_init__(self) -> None:
+        check_client_documents(self.client_documents)
         check_issuer(self.issuer)
         check_sign_in_page(self.sign_in_page)
         check_some_sign_in(self.direct, self.device)
@@ -119,6 +123,15 @@ def check_sign_in_page(page: str) -> None:
         raise ConfigurationError(
             f"sign_in_page is {page!r}, expected an https URL or a path such as /sign-in", rule="issuer.sign-in-page"
         )
+
+
+@rule("issuer.client-documents")
+def check_client_documents(draft: str) -> None:
+    """4.1: whoever names a draft of client metadata documents is not moved to another one by an update."""
+    try:
+        acknowledge_draft(draft)
+    except ValueError as error:
+        raise ConfigurationError(f"client_documents: {error}", rule="issuer.client-documents") from None
 
 
 @rule("issuer.some-sign-in")

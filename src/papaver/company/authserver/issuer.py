@@ -9,6 +9,7 @@ from papaver.company.authserver.running import RunningEmbedded
 from papaver.company.authserver.settings import IssuerLimits
 from papaver.company.authserver.terms import SignInType
 from papaver.company.sign_in import IssuerParts
+from papaver.oauth.drafts import CIMD_DRAFT
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import AccountId, ClientId
 
@@ -30,6 +31,8 @@ class EmbeddedIssuer:
     `sign_in_allowed`    (client_id, "direct" | "device") → whether that client may sign Users in so (4.1)
     `scope_allowed`      (client_id, scope) → whether that client may get the scope at all (4.7)
     `local_path`         the issuer's path as the app sees it, where a proxy strips a part of it
+    `client_documents`   the draft that agents' metadata documents follow, acknowledged by its name: say it, and an
+                         update that follows another one stops at start
 
     Raises ConfigurationError.
     """
@@ -48,6 +51,7 @@ class EmbeddedIssuer:
         sign_in_allowed: Callable[[str, SignInType], bool] | None = None,
         scope_allowed: Callable[[str, str], bool] | None = None,
         local_path: str | None = None,
+        client_documents: str = CIMD_DRAFT,
         limits: IssuerLimits | None = None,
     ) -> None:
         self._configuration = Configuration(
@@ -62,6 +66,7 @@ class EmbeddedIssuer:
             sign_in_allowed=sign_in_allowed or _any_sign_in,
             scope_allowed=scope_allowed or _any_scope,
             local_path=local_path,
+            client_documents=client_documents,
             limits=limits or IssuerLimits(),
         )
         self._running: RunningEmbedded | None = None

@@ -9,6 +9,7 @@ import pytest
 from papaver.company import EmbeddedIssuer
 from papaver.company.authserver.configuration import check_bearer_only
 from papaver.company.authserver.running import ROUTES, check_pages
+from papaver.oauth.drafts import CIMD_DRAFT
 from papaver.protocol.errors import ConfigurationError
 
 PAGE = "https://www.example.com/sign-in"
@@ -80,3 +81,15 @@ def test_an_issuer_says_where_its_endpoints_are() -> None:
     assert issuer.authorization_endpoint == "https://auth.example.com/shop/authorize"
     assert issuer.token_endpoint == "https://auth.example.com/shop/token"
     assert (issuer.dpop, issuer.shows_pages) == (False, True)
+
+
+@pytest.mark.requirement("papaver-65")
+def test_the_draft_of_client_documents_is_acknowledged_by_its_name() -> None:
+    """An update that follows another draft stops at start, and not at somebody's sign-in."""
+    assert EmbeddedIssuer("https://auth.example.com", sign_in_page=PAGE, client_documents=CIMD_DRAFT).issuer
+    another = CIMD_DRAFT.replace("-02", "-03")
+    with pytest.raises(ConfigurationError) as error:
+        EmbeddedIssuer("https://auth.example.com", sign_in_page=PAGE, client_documents=another)
+    assert error.value.rule == "issuer.client-documents"
+    assert CIMD_DRAFT in error.value.description
+    assert another in error.value.description
