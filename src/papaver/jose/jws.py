@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Final, Never
 
 import msgspec
@@ -26,6 +27,8 @@ __all__ = [
 
 MAX_HEADER_BYTES: Final = 8192
 """A Session JWT carries its delegation in its header, so this is far above what other JWTs need."""
+SHORT_HEADER: Final = 256
+"""Octets of an encoded header that may be remembered: `typ`, `alg` and `kid`, and no key or delegation."""
 
 
 class JwsError(PapaverError):
@@ -68,12 +71,20 @@ def read_compact(token: bytes) -> CompactJws:
 
 def read_header(segment: bytes) -> dict[str, object]:
     """The protected header of a `header_segment`. Raises JwsError: not an object, a member twice, `crit` present."""
-    try:
-        header = loads_object(decode(segment), max_bytes=MAX_HEADER_BYTES)
-    except (Base64Error, JsonError) as error:
-        raise JwsError(rule="jws.header", detail=f"{error.description}: {error.detail}") from None
+    header = dict(_short_header(segment)) if len(segment) <= SHORT_HEADER else _header(segment)
     check_no_crit(header)
     return header
+
+
+def _header(segment: bytes) -> dict[str, object]:
+    try:
+        return loads_object(decode(segment), max_bytes=MAX_HEADER_BYTES)
+    except (Base64Error, JsonError) as error:
+        raise JwsError(rule="jws.header", detail=f"{error.description}: {error.detail}") from None
+
+
+_short_header = lru_cache(maxsize=256)(_header)
+"""All assertions of one client have the same header, so it is decoded once. It is judged each time."""
 
 
 @rule("jws.no-crit")

@@ -21,7 +21,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 MAX_PARAMETERS: Final = 100
 MAX_CHARACTERS: Final = 65_536
 
-_ENCODED: Final = re.compile(r"(?:[!-$&-~]|%[0-9A-Fa-f]{2})*+", re.ASCII).fullmatch
+_ENCODED: Final = re.compile(r"(?:[!-$&-~]++|%[0-9A-Fa-f]{2})*+", re.ASCII).fullmatch
 
 
 class Form(Mapping[str, tuple[str, ...]]):
