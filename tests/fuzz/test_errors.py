@@ -6,14 +6,15 @@ A seed's first line is the status, the next ones are fields, and after an empty 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 
 from papaver.protocol.company import ExtensionEntry
-from papaver.protocol.dialect import Place
-from papaver.protocol.errors import ExtensionRequired, VersionUnsupported
+from papaver.protocol.dialect import BEARER_ONLY, Challenged, Place
+from papaver.protocol.errors import ExtensionRequired, ProofNonceNeeded, VersionUnsupported
 from papaver.protocol.extensions import (
     EXTENSIONS_HEADER,
     check_extension_declared,
@@ -70,15 +71,20 @@ def drive(data: bytes) -> None:
 
 def say_again(code: str, attributes: Mapping[str, str]) -> None:
     """A Company's error of this code, with what was read of it, is written so that it is read alike."""
-    kind = next((kind for kind in STATUSES if kind.code == code), PapaverError)
+    kinds = (*STATUSES, ProofNonceNeeded)
+    kind = next((kind for kind in kinds if kind.code == code), PapaverError)
     error: PapaverError = kind.__new__(kind)
     error.code, error.description = kind.code, attributes.get("error_description", "")
     for name in ("scope", "extension", "conversation_id"):
         setattr(error, name, attributes.get(name, ""))
-    setattr(error, "retry_after", len(attributes))  # noqa: B010 # each class has attributes of its own
-    for place in Place:
+    for name, value in (("retry_after", len(attributes)), ("nonce", "n")):
+        setattr(error, name, value)
+    both = Challenged(("Bearer", "DPoP"), ("ES256",), attributes.get("resource_metadata"))
+    for place, challenged in product(Place, (BEARER_ONLY, both)):
+        if challenged is BEARER_ONLY and kind is ProofNonceNeeded:
+            continue  # a nonce is a matter of DPoP alone
         try:
-            response = ERRORS.write(error, place)
+            response = ERRORS.write(error, place, challenged)
         except ChallengeError:
             continue
         again = ERRORS.read(response)
