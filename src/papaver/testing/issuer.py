@@ -135,8 +135,8 @@ class IssuerBench:
     ) -> None:
         self.company, self.issuer, self.agent = company, issuer, agent
         self.clock, self.documents, self.pages = clock, documents, pages
-        self.base = issuer.issuer.rstrip("/")
-        self.origin = "/".join(self.base.split("/")[:3])
+        self.root = issuer.issuer.rstrip("/")
+        self.origin = "/".join(self.root.split("/")[:3])
         self.redirect_uri = agent.client_id.rpartition("/")[0] + "/oauth/callback"
 
     async def send(
@@ -201,7 +201,7 @@ class IssuerBench:
         authenticated = [("client_assertion_type", ASSERTION_TYPE), ("client_assertion", made)] if made else []
         more = [] if proof is None else [("dpop", proof)]
         body = urlencode([*pairs, *authenticated]).encode()
-        return await self.send("POST", self.base + path, body, more_headers=more, peer=peer)
+        return await self.send("POST", self.root + path, body, more_headers=more, peer=peer)
 
     def authorize_url(self, **parameters: str | None) -> str:
         """An authorization URL; a parameter that is None is left out."""
@@ -215,7 +215,7 @@ class IssuerBench:
             "code_challenge_method": "S256",
         }
         pairs = {name: value for name, value in {**usual, **parameters}.items() if value is not None}
-        return f"{self.base}/authorize?{urlencode(pairs)}"
+        return f"{self.root}/authorize?{urlencode(pairs)}"
 
     def browser(self) -> Browser:
         return Browser(self)
@@ -273,7 +273,7 @@ class IssuerBench:
 
     async def enter(self, browser: Browser, user_code: str, **options: Any) -> Answer:
         """Enter a user code on the device page."""
-        await browser.get(f"{self.base}/device")
+        await browser.get(f"{self.root}/device")
         view: DeviceView = browser.view
         return await browser.submit(view.action, [("csrf", view.csrf), ("user_code", user_code)], **options)
 
