@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Mapping
+from enum import Enum
 from typing import Final
 
 from papaver.jose.keys import PrivateKey, write_key_set
@@ -20,7 +21,16 @@ __all__ = ["NOW", "OMIT", "AgentKeys", "compact"]
 
 NOW: Final = 1_790_900_000
 """The time that these fixtures are made for, in Unix seconds."""
-OMIT: Final = object()
+
+
+class _Omit(Enum):
+    OMIT = "OMIT"
+
+    def __repr__(self) -> str:
+        return "OMIT"
+
+
+OMIT: Final = _Omit.OMIT
 """As the value of a claim or header member: leave it out."""
 
 
