@@ -190,7 +190,7 @@ def test_a_port_that_is_taken_is_told(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "rule", "extra"),
-    [(["company", "serve"], "serve.server", "[server]"), (["demo"], "demo.installed", "[fastapi]")],
+    [(["company", "serve"], "serve.server", "[server]"), (["demo"], "demo.installed", "[demo]")],
 )
 def test_without_an_extra_it_says_what_to_install(folder: Path, arguments: list[str], rule: str, extra: str) -> None:
     """The base alone starts, and names the extra."""

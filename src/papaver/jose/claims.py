@@ -27,7 +27,8 @@ class ClaimsReader(Generic[T]):
 
     msgspec lets the last of two equal members win, and does not look into what it skips. `quotes` tells how many
     quotation marks the claims take that were read. When the payload has exactly as many and no backslash, each mark
-    delimits a known name or value, so nothing was there twice and nothing was skipped. Any other payload, and each
+    delimits a known name or value, so nothing was there twice and nothing was skipped; that holds where every required
+    claim is there, which a check of its caller sees to. Any other payload, and each
     one when `quotes` is None, goes through the careful reader.
     """
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from papaver.demo.outcome import DemoFailed, check
-from papaver.demo.outfitter.answers import answer
-from papaver.demo.outfitter.database import Shop
+from papaver.demo.outfitter.answers import answer, answer_turn
+from papaver.demo.outfitter.database import ACCOUNTS, Shop
 from papaver.demo.shop import Question, ShopRows, says_none
 
 
@@ -19,12 +21,30 @@ def fill_shop(tmp_path: Path) -> Path:
     return tmp_path / "shop.db"
 
 
+@dataclass
+class Asked:
+    """As much of a Turn as the shop looks at. The account is there for the scopes in `needed`."""
+
+    text: str
+    account: str
+    id: str = "turn_1"
+    needed: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+
+    def require(self, *scopes: str) -> str:
+        self.needed.append(scopes)
+        return self.account
+
+
+def asked(text: str, account: str) -> Any:
+    return Asked(text, account)
+
+
 def test_a_seed_draws_the_same_questions_again(path: Path) -> None:
     """And another seed others."""
 
     def drawn(seed: int) -> list[str]:
         rows = ShopRows(path, seed)
-        return [rows.order_question().text, rows.article_question().text, rows.policy_question().text]
+        return [rows.order_question("acct_1").text, rows.article_question().text, rows.policy_question().text]
 
     assert drawn(1) == drawn(1)
     assert len({tuple(drawn(seed)) for seed in range(8)}) > 1
@@ -34,8 +54,12 @@ def test_a_seed_draws_the_same_questions_again(path: Path) -> None:
 def test_the_shop_s_own_answers_are_true(path: Path, seed: int) -> None:
     """By SQL that the shop's code has no part in; after an UPDATE as well, and then the old answer is not."""
     rows, shop = ShopRows(path, seed), Shop(path)
-    for question in (rows.order_question(), rows.article_question(), rows.policy_question()):
+    for question in (rows.article_question(), rows.policy_question()):
         assert rows.check_true(question, answer(shop, question.text)) == rows.truth(question)
+    order = rows.order_question(ACCOUNTS[0])
+    for question in (order, rows.exchange_question(order)):
+        reply = answer_turn(shop, asked(question.text, ACCOUNTS[0]))
+        assert rows.check_true(question, reply) == rows.truth(question)
     question = rows.article_question()
     before, reply = rows.truth(question), answer(shop, question.text)
     rows.restock(question)
