@@ -49,7 +49,7 @@ async def ask(bench: CompanyBench, conversation: str, kind: str, start: object, 
             return await bench.send("POST", "", {"message": start}, **who)
 
 
-async def begun(bench: CompanyBench, **who: Any) -> tuple[str, object, object]:
+async def begun(bench: CompanyBench, **who: Any) -> tuple[str, dict[str, object], dict[str, object]]:
     """A conversation of two messages, and the messages."""
     start, said = bench.message(), bench.message()
     conversation = (await bench.send("POST", "", {"message": start}, **who)).json["conversation_id"]
@@ -149,7 +149,7 @@ async def test_readings_2_a_refused_request_binds_nothing() -> None:
     """A bad cursor, a conflict, an unknown token, a token of another client: the conversation stays without account."""
     async with accounts() as (bench, table):
         here, start, _ = await begun(bench)
-        other = {"message": {**bench.message("Other"), "id": dict(start)["id"]}}  # type: ignore[call-overload]
+        other = {"message": {**bench.message("Other"), "id": start["id"]}}
         table.issue("foreign", "acc_a", client=OTHER.client_id)
         refused = [
             await bench.read(here, "cursor=evt_unknown", **A),
