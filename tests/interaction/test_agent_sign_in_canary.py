@@ -39,10 +39,11 @@ def planted(world: Shop, exchanges: list[Exchange]) -> set[str]:
             form = parse_qs(one.request.body.decode())
             found.update(form[name][0] for name in SENT if name in form)
             try:
-                answer = json.loads(b"" if one.response is None else one.response.body)
+                answer: Any = json.loads(b"" if one.response is None else one.response.body)
             except ValueError:
                 continue
-            found.update(answer[name] for name in RECEIVED if isinstance(answer, dict) and name in answer)
+            members: dict[str, str] = answer if isinstance(answer, dict) else {}
+            found.update(members[name] for name in RECEIVED if name in members)
     return found | {secret.rpartition(".")[2] for secret in found if secret.count(".") == 2}
 
 
