@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs
 
 import pytest
@@ -42,8 +42,9 @@ def planted(world: Shop, exchanges: list[Exchange]) -> set[str]:
                 answer: Any = json.loads(b"" if one.response is None else one.response.body)
             except ValueError:
                 continue
-            members: dict[str, str] = answer if isinstance(answer, dict) else {}
-            found.update(members[name] for name in RECEIVED if name in members)
+            if isinstance(answer, dict):
+                members = cast("dict[str, str]", answer)
+                found.update(members[name] for name in RECEIVED if name in members)
     return found | {secret.rpartition(".")[2] for secret in found if secret.count(".") == 2}
 
 
