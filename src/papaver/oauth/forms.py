@@ -118,4 +118,8 @@ def _read_pair(part: str) -> tuple[str, str]:
 def _decoded(text: str) -> str:
     if "+" in text:
         text = text.replace("+", " ")
-    return unquote_to_bytes(text).decode() if "%" in text else text
+    if "%" not in text:
+        return text
+    # Most escapes are those of a URL or URN. What has no other is decoded by this alone, at a fraction of the cost.
+    usual = text.replace("%3A", ":").replace("%2F", "/")
+    return usual if "%" not in usual else unquote_to_bytes(text).decode()

@@ -66,6 +66,23 @@ class GrantRow:
         """Neither revoked nor expired (readings 26)."""
         return self.revoked_at is None and now < self.expires_at
 
+    def rotated(self, successor: str, now: float) -> GrantRow:
+        """The grant once its newest refresh token is replaced by the one with this digest."""
+        return GrantRow(
+            self.id,
+            self.client_id,
+            self.client_name,
+            self.account_id,
+            self.scopes,
+            self.kind,
+            self.signed_in_at,
+            self.expires_at,
+            successor,
+            self.current,
+            now,
+            self.revoked_at,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RefreshRow:

@@ -69,3 +69,18 @@ def test_values_are_not_shown() -> None:
     assert repr(form) == "Form(['code'])"
     with pytest.raises(TypeError):
         pickle.dumps(form)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("urn%3Aietf%3Aparams", "urn:ietf:params"),
+        ("https%3A%2F%2Fa.example%2Fb%3fc", "https://a.example/b?c"),
+        ("a%253A%252F", "a%3A%2F"),
+        ("a%3a%2f+%3A", "a:/ :"),
+        ("%C3%A9%3A", "é:"),
+    ],
+)
+def test_escapes_are_decoded_once_whichever_they_are(written: str, meant: str) -> None:
+    """Those of URLs have a short way, and mean the same on it."""
+    assert read_form(f"name={written}").one("name") == meant

@@ -106,7 +106,7 @@ def decide_refresh(loaded: GrantLoaded, ask: Refreshing) -> GrantChange[TokenRes
 def _rotate(grant: GrantRow, ask: Refreshing) -> GrantChange[TokenResponse | ProtocolError]:
     check_narrower(grant.scopes, ask.scopes or ())
     successor = ask.issue.tokens.refresh_digest
-    rotated = replace(grant, current=successor, previous=ask.presented, rotated_at=ask.issue.now)
+    rotated = grant.rotated(successor, ask.issue.now)
     row = access_row(ask.issue, rotated, ask.scopes or grant.scopes)
     return GrantChange(
         token_response(ask.issue, row),

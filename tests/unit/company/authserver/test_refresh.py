@@ -41,6 +41,8 @@ def test_the_newest_is_replaced_by_its_successor() -> None:
     (grant,), (row,) = change.grants, change.access
     assert (grant.current, grant.previous, grant.rotated_at) == (TOKENS.refresh_digest, "digest2", 110)
     assert (grant.expires_at, row.expires_at, row.scopes) == (1000, 160, ("a", "b"))
+    unchanged = replace(grant, current=GRANT.current, previous=GRANT.previous, rotated_at=GRANT.rotated_at)
+    assert unchanged == GRANT
     assert [one.digest for one in change.refresh] == [TOKENS.refresh_digest]
     assert decide_refresh(GrantLoaded(grant=GRANT), ask("digest2", 990)).access[0].expires_at == 1000
 
