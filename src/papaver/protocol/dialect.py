@@ -79,10 +79,17 @@ class NoRoute:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The query of a read or a POST (8.3, 8.5). `wait` in seconds as asked for, not yet capped; None when absent."""
+    """What a read or a POST asks for (8.3, 8.5, 8.6).
+
+    `wait`           in seconds as asked for, not yet capped; None when absent
+    `stream`         a read would rather have a stream of events than a page
+    `last_event_id`  what a stream goes on after, in place of `cursor`; the Personal Agent's side sets it
+    """
 
     cursor: EventId | None = None
     wait: int | None = None
+    stream: bool = False
+    last_event_id: EventId | None = None
 
 
 @dataclass(frozen=True, slots=True)

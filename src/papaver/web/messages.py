@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Never, cast
 
-__all__ = ["Headers", "Request", "Response"]
+__all__ = ["Headers", "Request", "Response", "Stream"]
 
 
 class Headers:
@@ -89,3 +89,12 @@ class Response:
     headers: Headers = field(default_factory=Headers)
     body: bytes = field(default=b"", repr=False)
     url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A response whose body goes on: each chunk is asked for once the one before it was taken, and sent at once."""
+
+    status: int
+    headers: Headers
+    chunks: AsyncIterator[bytes] = field(repr=False)
