@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeVar
 
+from papaver.ports.deltas import Deltas
 from papaver.ports.grants import GrantStore
-from papaver.protocol.conversation.change import Change, Keys, Loaded, ReplayKey, SessionRow, Slice
+from papaver.protocol.conversation.change import Change, Keys, Loaded, Note, ReplayKey, SessionRow, Slice
 from papaver.protocol.conversation.model import Event
 from papaver.protocol.conversation.state import Head, Lease
 from papaver.protocol.terms import ClientId, CompanyId, ConversationId, SessionId, TurnId, UserId
@@ -24,9 +25,12 @@ __all__ = [
     "CompanyTables",
     "ConversationLog",
     "DocumentRow",
+    "Erased",
     "Keys",
+    "LeasedNote",
     "LeasedTurn",
     "Loaded",
+    "Note",
     "ReplayKey",
     "SessionRow",
     "SessionStore",
@@ -75,6 +79,24 @@ class LeasedTurn:
     head: Head
     until_seq: int
     journal: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedNote:
+    """A row of the outbox to tell of. `n` grows with each row of the Company; `attempts` is 1 the first time."""
+
+    n: int
+    note: Note
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """How much was deleted of one User."""
+
+    conversations: int
+    events: int
+    sessions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +170,45 @@ class ConversationLog(Protocol):
 
     async def conversations(self, *, idle_since: float, limit: int) -> tuple[ConversationId, ...]:
         """Open conversations unchanged since then (seconds since the epoch), oldest first: for the inactivity sweep."""
+        ...
+
+    async def attention(self, limit: int) -> tuple[Head, ...]:
+        """Conversations with `queued_at` or `person` and not closed: those that wait first, the longest wait first."""
+        ...
+
+    async def listed(
+        self,
+        *,
+        client_id: ClientId | None = None,
+        user_id: UserId | None = None,
+        after: ConversationId | None = None,
+        limit: int = 100,
+    ) -> tuple[Head, ...]:
+        """Heads in the order of their ids, after `after`; of one client, or of one User of it: for an operator."""
+        ...
+
+    async def prunable(self, *, before: float, limit: int) -> tuple[ConversationId, ...]:
+        """Those whose `Head.prunable_from` is before then (seconds since the epoch), oldest first."""
+        ...
+
+    async def take_note(self, holder: str, *, now: float, until: float) -> LeasedNote | None:
+        """The oldest row of the outbox that is the first of its conversation, and that is neither held nor put off.
+
+        It is held until then; a dead holder's hold is void as a turn's lease is. Counts up `attempts`. A row that was
+        held before and not done is taken again: at least once.
+        """
+        ...
+
+    async def done_note(self, note: LeasedNote) -> None:
+        """Delete it. The next one of its conversation may be taken."""
+        ...
+
+    async def later_note(self, note: LeasedNote, at: float) -> None:
+        """Put it off until then; those after it of the same conversation wait as well."""
+        ...
+
+    def watch_notes(self) -> Watch:
+        """Wakes when a row of the outbox was added."""
         ...
 
     def watch(self, conversation: ConversationId) -> Watch:
@@ -250,6 +311,16 @@ class CompanyTables(Protocol):
 
     @property
     def grants(self) -> GrantStore: ...
+
+    @property
+    def deltas(self) -> Deltas: ...
+
+    async def erase(self, client_id: ClientId, user_id: UserId) -> Erased:
+        """Delete every conversation of a User with all that belongs to it, and their Sessions; durable on return.
+
+        A turn of one that runs meanwhile loses its lease.
+        """
+        ...
 
     @property
     def secret(self) -> bytes:

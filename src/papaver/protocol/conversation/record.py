@@ -140,6 +140,9 @@ class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
     scope: str = ""
     parked: bool = False
     asked_by: _Asker | None = None
+    person: _Author | None = None
+    queued_at: int | None = None
+    kept_from: int | None = None
 
 
 _Any = _Message | _State | _Authorization | _UserRequested | _DirectOpened | _DirectClosed
@@ -186,6 +189,9 @@ def write_head(head: Head) -> bytes:
             scope=head.scope,
             parked=head.parked,
             asked_by=_asker_row(head.asked_by),
+            person=None if head.person is None else _author_row(head.person),
+            queued_at=None if head.queued_at is None else _micros(head.queued_at),
+            kept_from=None if head.kept_from is None else _micros(head.kept_from),
         )
     )
 
@@ -216,6 +222,9 @@ def read_head(record: bytes) -> Head:
             scope=row.scope,
             parked=row.parked,
             asked_by=_read_asker(row.asked_by),
+            person=None if row.person is None else _read_author(row.person),
+            queued_at=None if row.queued_at is None else _time(row.queued_at),
+            kept_from=None if row.kept_from is None else _time(row.kept_from),
         )
     except (msgspec.MsgspecError, ValueError, OverflowError) as error:
         raise RecordError(detail=str(error)) from None
@@ -238,6 +247,14 @@ def _read_asker(row: _Asker | None) -> Asker | None:
     return Asker(None if row.agent is None else AgentId(row.agent), row.version, row.extensions or {})
 
 
+def _author_row(author: Author) -> _Author:
+    return _Author(author.type, author.id, author.name, author.image, author.extra or None)
+
+
+def _read_author(row: _Author) -> Author:
+    return Author(row.type, row.id, row.name, row.image, row.extra or {})
+
+
 def _micros(at: datetime) -> int:
     return (at - _EPOCH) // _MICROSECOND
 
@@ -250,13 +267,12 @@ def _event_row(event: Event) -> _Any:
     at = _micros(event.at)
     match event:
         case MessageAdded(message=message):
-            author = message.author
             return _Message(
                 event=event.id,
                 at=at,
                 id=message.id,
                 role=message.role,
-                author=_Author(author.type, author.id, author.name, author.image, author.extra or None),
+                author=_author_row(message.author),
                 text=message.text,
                 data=message.data,
                 context=message.context,
@@ -293,10 +309,9 @@ def _read_event(row: _Any) -> Event:
 
 
 def _read_message(row: _Message) -> Message:
-    author = row.author
     return Message(
         id=MessageId(row.id),
-        author=Author(author.type, author.id, author.name, author.image, author.extra or {}),
+        author=_read_author(row.author),
         role=row.role,
         text=row.text,
         data=row.data,

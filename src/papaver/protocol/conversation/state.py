@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from papaver.protocol.conversation.model import Context, Responder, Status
+from papaver.protocol.conversation.model import Author, Context, Responder, Status
 from papaver.protocol.terms import AccountId, AgentId, ClientId, ConversationId, TurnId, UserId
 
 __all__ = ["Access", "Asker", "Head", "Lease", "Receipt"]
@@ -59,6 +59,9 @@ class Head:
                     token that bound the conversation to its account
     `parked`        the unanswered messages wait for a token that covers `scope` (8.11)
     `asked_by`      who sent the newest message that needs an answer
+    `person`        who handles it, while `responder` is `human` (8.7)
+    `queued_at`     since when a person is waited for; None while none is
+    `kept_from`     the time of the oldest event still kept; None where that is `created_at`
     """
 
     id: ConversationId
@@ -82,6 +85,14 @@ class Head:
     scope: str = ""
     parked: bool = False
     asked_by: Asker | None = None
+    person: Author | None = None
+    queued_at: datetime | None = None
+    kept_from: datetime | None = None
+
+    @property
+    def prunable_from(self) -> datetime | None:
+        """The time of the oldest event that may go one day; None while there is only the newest, which stays."""
+        return (self.kept_from or self.created_at) if self.first_seq < self.last_seq else None
 
     @property
     def turn_due(self) -> bool:
