@@ -11,6 +11,7 @@ from typing import overload
 
 from papaver.protocol.conversation.change import Change, Loaded
 from papaver.protocol.conversation.content import check_content, fingerprint, needs_answer
+from papaver.protocol.conversation.direct import check_no_open_direct, check_not_closed, close, open_direct
 from papaver.protocol.conversation.draft import Draft
 from papaver.protocol.conversation.model import Responder, Status
 from papaver.protocol.conversation.operations import (
@@ -19,41 +20,34 @@ from papaver.protocol.conversation.operations import (
     Caller,
     Close,
     Command,
-    Expire,
+    CompanyCommand,
     Fail,
     HandOff,
+    Joined,
     Park,
+    Queued,
+    Read,
     RequestCommand,
     Say,
     Settled,
     Start,
-    TurnCommand,
+    Supersede,
     Unavailable,
 )
 from papaver.protocol.conversation.ownership import check_owner
 from papaver.protocol.conversation.pages import EventIds, read_cursor
+from papaver.protocol.conversation.people_decide import decide_people
+from papaver.protocol.conversation.retries import check_new_has_no_cursor, repeat
 from papaver.protocol.conversation.state import Head, Receipt
 from papaver.protocol.conversation.turn_decide import decide_turn
-from papaver.protocol.errors import (
-    ConversationClosed,
-    ConversationNotFound,
-    DirectConversationOpen,
-    InvalidCursor,
-    InvalidRequest,
-    InvalidSession,
-    MessageIdConflict,
-)
+from papaver.protocol.errors import ConversationNotFound, InvalidRequest, InvalidSession
 from papaver.protocol.session import check_not_ended
 from papaver.values.rules import rule
 
 __all__ = [
     "check_message_first",
-    "check_new_has_no_cursor",
-    "check_no_direct",
-    "check_no_open_direct",
-    "check_not_closed",
     "check_not_replayed",
-    "check_same_content",
+    "check_parent_named",
     "check_session_owner",
     "decide",
 ]
@@ -66,14 +60,23 @@ _DONE = 200
 @overload
 def decide(command: RequestCommand, loaded: Loaded, now: datetime, events: EventIds) -> Change[Answered]: ...
 @overload
-def decide(command: TurnCommand, loaded: Loaded, now: datetime, events: EventIds) -> Change[Settled]: ...
+def decide(command: CompanyCommand, loaded: Loaded, now: datetime, events: EventIds) -> Change[Settled]: ...
 def decide(command: Command, loaded: Loaded, now: datetime, events: EventIds) -> Change[Answered] | Change[Settled]:
     """The change that `command` makes of what was loaded for `keys(command)`; `now` is aware, UTC.
 
-    Raises the PoppyError that the request is refused with, or LeaseLost. Whatever is raised, nothing is written.
+    Raises the PoppyError that the request is refused with, LeaseLost, or what `decide_people` says. Whatever is raised,
+    nothing is written.
     """
-    if isinstance(command, Answer | Fail | Park | Unavailable | Expire):
-        return decide_turn(command, loaded, now, events)
+    match command:
+        case Start() | Say() | Read() | HandOff() | Close():
+            return _decide_request(command, loaded, now, events)
+        case Answer() | Fail() | Park() | Unavailable() | Queued() | Joined() | Supersede():
+            return decide_turn(command, loaded, now, events)
+        case _:
+            return decide_people(command, loaded, now, events)
+
+
+def _decide_request(command: RequestCommand, loaded: Loaded, now: datetime, events: EventIds) -> Change[Answered]:
     _check_session(command.caller, loaded)
     if isinstance(command, Start):
         return _start(command, loaded, now, events)
@@ -82,11 +85,13 @@ def decide(command: Command, loaded: Loaded, now: datetime, events: EventIds) ->
     draft = Draft(head, now, events)
     match command:
         case Say():
-            return _say(command, head, loaded.receipt, draft, events)
+            return _say(command, loaded, head, draft, now, events)
         case HandOff():
             return _hand_off(command, head, draft)
         case Close():
-            return _close(command, head, draft)
+            draft.admit(command.caller)
+            beside = close(draft, loaded, now, events)
+            return draft.change(_answered(draft, head, _DONE), beside=beside)
         case _:
             draft.admit(command.caller)
             draft.go_on()
@@ -108,7 +113,9 @@ def _check_session(caller: Caller, loaded: Loaded) -> None:
 
 
 def _start(command: Start, loaded: Loaded, now: datetime, events: EventIds) -> Change[Answered]:
-    check_no_direct(command)
+    check_parent_named(command)
+    if command.parent is not None:
+        return open_direct(command, loaded, now, events)
     check_message_first(command)
     caller, message = command.caller, command.message
     if message is None:
@@ -117,10 +124,7 @@ def _start(command: Start, loaded: Loaded, now: datetime, events: EventIds) -> C
     mark = fingerprint(message, None)
     if loaded.receipt is not None:
         check_owner(loaded.head, caller)
-        head = _existing(loaded)
-        if command.cursor is not None:
-            read_cursor(events, head, command.cursor)
-        return _repeat(loaded.receipt, mark, Draft(head, now, events), caller)
+        return repeat(loaded.receipt, mark, command, loaded.head, now, events)
     check_new_has_no_cursor(command)
     head = Head(
         id=command.conversation_id,
@@ -146,21 +150,13 @@ def _hand_off(command: HandOff, head: Head, draft: Draft) -> Change[Answered]:
     return draft.change(_answered(draft, head, _ACCEPTED))
 
 
-def _close(command: Close, head: Head, draft: Draft) -> Change[Answered]:
-    """Closing again is answered alike and adds nothing; a pending handoff is cancelled (8.12)."""
-    draft.admit(command.caller)
-    draft.stop_awaiting()
-    draft.turn_to(Status.CLOSED)
-    return draft.change(_answered(draft, head, _DONE))
-
-
-def _say(command: Say, head: Head, receipt: Receipt | None, draft: Draft, events: EventIds) -> Change[Answered]:
+def _say(command: Say, loaded: Loaded, head: Head, draft: Draft, now: datetime, events: EventIds) -> Change[Answered]:
     check_content(command.message)
+    mark = fingerprint(command.message, head.id)
+    if loaded.receipt is not None:
+        return repeat(loaded.receipt, mark, command, head, now, events)
     if command.cursor is not None:
         read_cursor(events, head, command.cursor)
-    mark = fingerprint(command.message, head.id)
-    if receipt is not None:
-        return _repeat(receipt, mark, draft, command.caller)
     check_not_closed(head)
     check_no_open_direct(head)
     draft.admit(command.caller)
@@ -172,23 +168,6 @@ def _say(command: Say, head: Head, receipt: Receipt | None, draft: Draft, events
 def _accept(draft: Draft, head: Head, status_code: int, mark: str) -> Change[Answered]:
     receipt = Receipt(mark, head.id, status_code, draft.status, draft.responder)
     return draft.change(_answered(draft, head, status_code), receipt=receipt)
-
-
-def _repeat(receipt: Receipt, mark: str, draft: Draft, caller: Caller) -> Change[Answered]:
-    """A retry adds no message and is answered as the first time; being accepted, it may still bind (readings 2, 7)."""
-    check_same_content(receipt, mark)
-    draft.admit(caller)
-    draft.go_on()
-    return draft.change(
-        Answered(
-            receipt.accepted_as,
-            receipt.conversation_id,
-            receipt.status,
-            receipt.responder,
-            draft.last_seq,
-            repeated=True,
-        )
-    )
 
 
 def _answered(draft: Draft, head: Head, status_code: int) -> Answered:
@@ -210,11 +189,14 @@ def check_session_owner(caller: Caller, loaded: Loaded) -> None:
         raise InvalidSession(rule="session.unchanged", detail="the sid has another owner meanwhile")
 
 
-@rule("direct.not-offered")
-def check_no_direct(command: Start) -> None:
-    """This Company opens no Direct Conversations (8.10). Raises InvalidRequest."""
-    if command.parent is not None or command.user_requested is not None:
-        raise InvalidRequest("Direct Conversations are not offered here", rule="direct.not-offered")
+@rule("direct.event-needs-parent")
+def check_parent_named(command: Start) -> None:
+    """A `user_requested` event is accepted together with the conversation that it is in (8.10)."""
+    if command.user_requested is not None and command.parent is None:
+        raise InvalidRequest(
+            "user_requested_event_id needs the parent_conversation_id of its conversation",
+            rule="direct.event-needs-parent",
+        )
 
 
 @rule("message.required")
@@ -222,31 +204,3 @@ def check_message_first(command: Start) -> None:
     """A conversation starts with its first message (8.3). Raises InvalidRequest."""
     if command.message is None:
         raise InvalidRequest("a conversation starts with a message", rule="message.required")
-
-
-@rule("cursor.new-conversation-has-none")
-def check_new_has_no_cursor(command: Start) -> None:
-    """A conversation that does not exist yet knows no cursor (readings 22). Raises InvalidCursor."""
-    if command.cursor is not None:
-        raise InvalidCursor(rule="cursor.new-conversation-has-none")
-
-
-@rule("message.id-reuse")
-def check_same_content(receipt: Receipt, mark: str) -> None:
-    """A message id that was accepted is used again for the same message only (8.3; readings 8)."""
-    if receipt.fingerprint != mark:
-        raise MessageIdConflict(rule="message.id-reuse")
-
-
-@rule("conversation.not-closed")
-def check_not_closed(head: Head) -> None:
-    """A closed conversation takes no messages and no handoff (8.12, 8.13)."""
-    if head.status is Status.CLOSED:
-        raise ConversationClosed(rule="conversation.not-closed")
-
-
-@rule("conversation.no-open-direct")
-def check_no_open_direct(head: Head) -> None:
-    """While its Direct Conversation is open, a conversation takes no messages and no handoff (8.10, 8.13)."""
-    if head.open_direct is not None:
-        raise DirectConversationOpen(head.open_direct, rule="conversation.no-open-direct")

@@ -115,24 +115,28 @@ def need(found: Slice) -> str:
     return next((event.scope for event in reversed(found.events) if isinstance(event, AuthorizationNeeded)), "")
 
 
-def should_hold(found: Slice, own: MessageId | None = None) -> bool:
+def should_hold(found: Slice, own: MessageId | None = None, *, posted: bool = False) -> bool:
     """Whether a request with `wait` left goes on waiting (8.3, 8.5; readings 1).
 
-    `own` is the message of the POST that waits; None for a read, which any event ends. A POST waits for what comes
-    after its message and is not of the User's side, or for the status to be `idle` or `closed`.
+    A read waits for any event. What was `posted` waits for what comes after its `own` message and is not of the User's
+    side, or for the status to be `idle` or `closed`; one that has no message waits for the Company's first (8.10).
     """
     if found.more or found.head.status is Status.CLOSED:
         return False
-    if own is None:
+    if own is None and not posted:
         return not found.events
     if found.head.status is Status.IDLE:
         return False
     for event in reversed(found.events):
-        if isinstance(event, MessageAdded) and event.message.id == own and event.message.role is Role.USER:
+        if own is not None and _says(event, own):
             return True
         if _ends_hold(event):
             return False
     return True
+
+
+def _says(event: Event, own: MessageId) -> bool:
+    return isinstance(event, MessageAdded) and event.message.id == own and event.message.role is Role.USER
 
 
 def _ends_hold(event: Event) -> bool:

@@ -1,4 +1,4 @@
-"""What the Company's side changes: a turn's end, a handoff that nobody takes, closing after inactivity (8.7-8.12)."""
+"""What a turn of the Company Agent changes at its end, and what is said to a handoff (8.7-8.11)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from datetime import datetime
 
 from papaver.protocol.conversation.change import Change, Loaded
 from papaver.protocol.conversation.content import as_company_message
+from papaver.protocol.conversation.direct import close
 from papaver.protocol.conversation.draft import Draft
-from papaver.protocol.conversation.model import Responder, Status
+from papaver.protocol.conversation.model import Message, Responder, Status
 from papaver.protocol.conversation.operations import (
     Answer,
-    Expire,
     Fail,
+    Joined,
     LeaseLost,
     Park,
+    Queued,
     Settled,
+    Supersede,
     TurnCommand,
     Unavailable,
 )
@@ -23,7 +26,7 @@ from papaver.protocol.conversation.state import Head
 from papaver.protocol.errors import ConversationNotFound
 from papaver.values.rules import rule
 
-__all__ = ["check_lease", "decide_turn"]
+__all__ = ["check_lease", "decide_turn", "nobody_comes", "superseded"]
 
 
 @rule("turn.lease-newest")
@@ -33,34 +36,60 @@ def check_lease(loaded: Loaded) -> None:
         raise LeaseLost(rule="turn.lease-newest")
 
 
+def superseded(head: Head, until_seq: int) -> bool:
+    """Whether a turn that answers up to `until_seq` has nothing to say any more.
+
+    The conversation was closed, a person joined, or a person answered all of it meanwhile (8.7, 8.12).
+    """
+    return head.status is Status.CLOSED or head.responder is Responder.HUMAN or head.answered_seq >= until_seq
+
+
 def decide_turn(command: TurnCommand, loaded: Loaded, now: datetime, events: EventIds) -> Change[Settled]:
-    """See `decide`. In a conversation that was closed meanwhile only the turn ends: what it says is dropped (8.12)."""
+    """See `decide`. Of a turn that is superseded only the end is written: what it says is dropped."""
     check_lease(loaded)
     head = loaded.head
     if head is None:
         raise ConversationNotFound(detail="there is none")
     draft = Draft(head, now, events)
-    ended = not isinstance(command, Expire)
-    if head.status is Status.CLOSED:
-        return draft.change(_settled(draft, head), ended=ended)
+    beside: tuple[Draft, ...] = ()
     match command:
+        case Answer() | Fail() | Park() if superseded(head, command.until_seq):
+            draft.answered_until(head.answered_seq)
         case Answer():
             _answer(command, draft)
+            if command.close:
+                beside = close(draft, loaded, now, events)
         case Fail():
             _answer(Answer(command.lease, command.until_seq, (command.message,)), draft)
         case Park():
             _park(command, draft, head, now)
-        case Unavailable():
-            _unavailable(command, draft, head)
         case _:
-            if head.changed_at <= command.idle_since:
-                draft.stop_awaiting()
-                draft.turn_to(Status.CLOSED)
-    return draft.change(_settled(draft, head), ended=ended)
+            draft.answered_until(head.answered_seq)
+            if head.handoff_pending and head.status is not Status.CLOSED:
+                _desk(command, draft)
+    settled = Settled(head.id, draft.status, draft.responder, draft.last_seq, recorded=draft.last_seq > head.last_seq)
+    return draft.change(settled, ended=True, beside=beside)
 
 
-def _settled(draft: Draft, head: Head) -> Settled:
-    return Settled(head.id, draft.status, draft.responder, draft.last_seq, recorded=draft.last_seq > head.last_seq)
+def _desk(command: Unavailable | Queued | Joined | Supersede, draft: Draft) -> None:
+    """What a pending handoff comes to; nothing once it is not pending any more, as when a late runner repeats it."""
+    match command:
+        case Unavailable():
+            nobody_comes(draft, command.message)
+        case Queued():
+            draft.wait_for_person()
+        case Joined():
+            draft.join(command.person)
+        case _:
+            return
+
+
+def nobody_comes(draft: Draft, message: Message) -> None:
+    """Back to `idle`, with the reason; then to work on what was said while waiting (8.9; readings 38)."""
+    draft.stop_awaiting()
+    draft.turn_to(Status.IDLE)
+    draft.speak(as_company_message(message))
+    draft.go_on()
 
 
 def _answer(command: Answer, draft: Draft) -> None:
@@ -70,7 +99,7 @@ def _answer(command: Answer, draft: Draft) -> None:
     if command.user_requested is not None:
         draft.ask_for_user(command.user_requested)
     draft.answered_until(command.until_seq)
-    if draft.responder is not Responder.AGENT or draft.status is Status.QUEUED:
+    if draft.status is Status.QUEUED:
         return
     if command.handoff:
         draft.await_person()
@@ -84,26 +113,9 @@ def _park(command: Park, draft: Draft, head: Head, now: datetime) -> None:
     A token that covers may have come while the turn ran: then it runs again with that, and nobody is asked.
     """
     draft.answered_until(head.answered_seq)
-    if not draft.unanswered:
-        return
     access = head.access
     if access is not None and access != command.access and access.covers(command.scopes, now.timestamp()):
         return
     draft.park(command.scopes, command.until_seq)
     if draft.status is Status.WORKING and not draft.has_work:
         draft.turn_to(Status.IDLE)
-
-
-def _unavailable(command: Unavailable, draft: Draft, head: Head) -> None:
-    """Back to `idle`, with the reason; then to work on what was said while waiting (8.9; readings 38).
-
-    Nothing when the handoff is no longer pending: a person came, or a late runner repeats itself.
-    """
-    draft.answered_until(head.answered_seq)
-    if not head.handoff_pending:
-        return
-    draft.stop_awaiting()
-    draft.turn_to(Status.IDLE)
-    draft.speak(as_company_message(command.message))
-    if draft.has_work:
-        draft.turn_to(Status.WORKING)
