@@ -14,7 +14,7 @@ from papaver.ports.system import Clock, Ids
 from papaver.protocol.conversation import operations
 from papaver.protocol.conversation.content import MAX_TEXT_BYTES
 from papaver.protocol.conversation.decide import decide
-from papaver.protocol.conversation.model import Message
+from papaver.protocol.conversation.model import Message, UserRequested
 from papaver.protocol.conversation.operations import (
     Answered,
     Caller,
@@ -128,7 +128,10 @@ class Conversations:
             case StartBody(message=message):
                 await self._check_may_start(opened)
                 fresh = ConversationId("cnv_" + self._ids.token())
-                command = Start(caller, fresh, message, said.parent, said.user_requested, cursor, context_bytes)
+                invited = await self._invited(said)
+                command = Start(
+                    caller, fresh, message, said.parent, said.user_requested, cursor, context_bytes, invited
+                )
             case Message():
                 command = Say(caller, _named(route), said, cursor, context_bytes)
             case None if route.kind is RouteKind.HAND_OFF:
@@ -144,7 +147,7 @@ class Conversations:
         if wanted.wait is None:
             accepted = Accepted(answered.conversation_id, answered.status, answered.responder)
             return codec.write_accepted(answered.status_code, accepted)
-        found = await self._wait(opened, caller, answered.conversation_id, wanted, _own(command), gone)
+        found = await self._wait(opened, caller, answered.conversation_id, wanted, gone, command)
         return self._written(dialect, answered.status_code, found, wanted, session)
 
     def _caller(self, opened: OpenedSession, route: Route) -> Caller:
@@ -168,6 +171,18 @@ class Conversations:
         except AccountNeeded:
             await self._sessions.check_open(opened)
             raise
+
+    async def _invited(self, said: StartBody) -> bool:
+        """Whether the event that is accepted is a `user_requested` of the parent (8.10). Events never change."""
+        if said.parent is None or said.user_requested is None:
+            return False
+        try:
+            seq = self._events.read(said.parent, said.user_requested)
+        except InvalidCursor:
+            return False
+        found = await self._log.read(said.parent, seq - 1, 1)
+        events = () if found is None else found.events
+        return any(isinstance(event, UserRequested) and event.id == said.user_requested for event in events)
 
     async def _apply(self, command: RequestCommand, opened: OpenedSession) -> Answered:
         now = datetime.fromtimestamp(self._clock.now(), UTC)
@@ -193,7 +208,7 @@ class Conversations:
             await self._apply(Read(caller, conversation), opened)
             found = await self._slice(opened, caller, conversation, wanted)
         if wanted.wait and should_hold(found):
-            found = await self._wait(opened, caller, conversation, wanted, None, gone)
+            found = await self._wait(opened, caller, conversation, wanted, gone)
         return self._written(dialect, 200, found, wanted, opened.verified)
 
     def _written(
@@ -239,23 +254,28 @@ class Conversations:
         caller: Caller,
         conversation: ConversationId,
         wanted: Wanted,
-        own: MessageId | None,
         gone: Callable[[], Awaitable[None]],
+        command: Start | Say | None = None,
     ) -> Slice:
         """Hold until there is something to return, the wait is over, the caller left, or the Company stops.
 
         What is returned was read after that: a Session that ended meanwhile is told so, and a token that is none any
-        more (readings 3). No request is held beyond its token's end.
+        more (readings 3). No request is held beyond its token's end. `command`: what was posted; None for a read.
         """
+        own, posted = None if command is None else _own(command), command is not None
         access = opened.verified.access
         seconds = self._seconds(wanted, access)
         until = self._clock.monotonic() + seconds
         with self._log.watch(conversation) as watch:
             found = await self._slice(opened, caller, conversation, wanted)
-            if not (seconds and should_hold(found, own) and self._may_hold(caller, own)):
+            if not (seconds and should_hold(found, own, posted=posted) and self._may_hold(caller, posted)):
                 return found
             with Hold(self._holding, (caller.client_id, caller.user_id), watch, gone) as hold:
-                while not hold.over and should_hold(found, own) and (left := until - self._clock.monotonic()) > 0:
+                while (
+                    not hold.over
+                    and should_hold(found, own, posted=posted)
+                    and (left := until - self._clock.monotonic()) > 0
+                ):
                     woken = await watch.wait(left)
                     found = await self._slice(opened, caller, conversation, wanted)
                     if not woken:
@@ -271,12 +291,12 @@ class Conversations:
             return seconds
         return min(seconds, max(0.0, access.expires_at - self._clock.now()))
 
-    def _may_hold(self, caller: Caller, own: MessageId | None) -> bool:
+    def _may_hold(self, caller: Caller, posted: bool) -> bool:
         """A read that finds no place is refused; a message was accepted, so an error would be a lie (readings 22)."""
         if self._holding.stopped:
             return False
         user = (caller.client_id, caller.user_id)
-        if own is None:
+        if not posted:
             self._holding.check_place(user)
         return self._holding.has_place(user)
 
