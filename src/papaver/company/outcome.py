@@ -20,12 +20,18 @@ MAX_DEPTH: Final = strict_json.MAX_DEPTH + 4
 class Outcome:
     """The messages to post; `failed` when they only say that there is no answer.
 
-    `needed`  the scopes without which there is nothing to post (8.11)
+    `needed`          the scopes without which there is nothing to post (8.11)
+    `handoff`         a person is asked for after them (8.9)
+    `user_requested`  why the User is asked for (8.10); None when they are not
+    `close`           the conversation is closed after them (8.12)
     """
 
     messages: tuple[Message, ...] = ()
     failed: bool = False
     needed: tuple[str, ...] = ()
+    handoff: bool = False
+    user_requested: str | None = None
+    close: bool = False
 
 
 def write_outcome(outcome: Outcome) -> bytes:
@@ -33,6 +39,9 @@ def write_outcome(outcome: Outcome) -> bytes:
         {
             "failed": outcome.failed,
             **({"needed": list(outcome.needed)} if outcome.needed else {}),
+            **({"handoff": True} if outcome.handoff else {}),
+            **({} if outcome.user_requested is None else {"user_requested": outcome.user_requested}),
+            **({"close": True} if outcome.close else {}),
             "messages": [
                 {
                     "id": message.id,
@@ -44,6 +53,7 @@ def write_outcome(outcome: Outcome) -> bytes:
                     },
                     "text": message.text,
                     "data": message.data,
+                    **({} if message.extensions is None else {"extensions": message.extensions}),
                 }
                 for message in outcome.messages
             ],
@@ -57,7 +67,14 @@ def read_outcome(row: bytes) -> Outcome:
     try:
         messages = cast("list[Mapping[str, object]]", record["messages"])
         needed = tuple(map(str, cast("list[object]", record.get("needed", []))))
-        return Outcome(tuple(_message(one) for one in messages), bool(record["failed"]), needed)
+        return Outcome(
+            tuple(_message(one) for one in messages),
+            bool(record["failed"]),
+            needed,
+            bool(record.get("handoff")),
+            cast("str | None", record.get("user_requested")),
+            bool(record.get("close")),
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise strict_json.JsonError("the outcome has another form", detail=repr(error)) from None
 
@@ -70,4 +87,5 @@ def _message(row: Mapping[str, object]) -> Message:
         role=Role.COMPANY,
         text=cast("str | None", row["text"]),
         data=cast("Mapping[str, object] | None", row["data"]),
+        extensions=cast("Mapping[str, object] | None", row.get("extensions")),
     )

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, overload
 
 from papaver.company.journal import Steps
+from papaver.company.outcome import Outcome
+from papaver.company.writing import Component, Writing, check_reason
 from papaver.oauth.scopes import read_scope, union
-from papaver.protocol.conversation.model import Author, Context, Event, Message, MessageAdded
+from papaver.protocol.conversation.model import Author, AuthorType, Context, Event, Message, MessageAdded
 from papaver.protocol.conversation.state import Access
 from papaver.protocol.errors import ConfigurationError
-from papaver.protocol.terms import AccountId, AgentId, ClientId, ConversationId, TurnId, UserId
+from papaver.protocol.terms import AccountId, AgentId, ClientId, ConversationId, MessageId, TurnId, UserId
 from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
 from papaver.web.urls import UrlError, check_https
@@ -34,11 +36,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A Company message (8.4): `text`, `data`, or both. `author` says which person or persona wrote it."""
+    """A Company message (8.4): `text`, `data`, or both. `author` says which person or persona wrote it.
+
+    `extensions` is shown to those readers alone who use the extension (8.4); `text` says what it says.
+    """
 
     text: str | None = None
     data: Mapping[str, object] | None = None
     author: Author | None = None
+    extensions: Mapping[str, object] | None = None
 
 
 @rule("reply.author-image")
@@ -153,6 +159,7 @@ class Turn:
     `context`     the User's situation, merged over the conversation (8.4)
     `attempt`     1 the first time
     `agent_id`, `version`, `extensions` (name to version) are those of the request that brought the newest message
+    `parent_id`   the earlier conversation, when this is a Direct Conversation: the User reads it (8.10)
     """
 
     id: TurnId
@@ -166,9 +173,12 @@ class Turn:
     agent_id: AgentId | None
     version: str
     extensions: Mapping[str, str]
+    parent_id: ConversationId | None
     _account: Account = field(repr=False)
     _steps: Steps = field(repr=False)
     _history: History = field(repr=False)
+    _parent_history: History = field(repr=False)
+    _writing: Writing = field(repr=False)
 
     @property
     def text(self) -> str:
@@ -202,6 +212,90 @@ class Turn:
         return self._account.require(read_scope(" ".join(scopes)))
 
     @property
+    def direct(self) -> bool:
+        """Whether the User takes part: what is said here must be fit for the Personal Agent as well (8.10)."""
+        return self.parent_id is not None
+
+    @property
+    def opening(self) -> bool:
+        """Whether nothing was said yet and the Company speaks first: the User has come because it asked (8.10)."""
+        return self.direct and not self.messages
+
+    @property
+    def author_type(self) -> AuthorType:
+        """Who wrote the newest unanswered message: the Personal Agent, or the User in their own words (8.8)."""
+        return self.messages[-1].author.type if self.messages else AuthorType.HUMAN
+
+    @property
+    def time_zone(self) -> str | None:
+        """The IANA zone that the Personal Agent gave, if any (8.4)."""
+        value = self.context.get("time_zone")
+        return value if isinstance(value, str) else None
+
+    @property
+    def user_available(self) -> bool | None:
+        """Whether the User can answer questions now; None when that was not said (8.4)."""
+        value = self.context.get("user_available")
+        return value if isinstance(value, bool) else None
+
+    @property
+    def reply_id(self) -> MessageId:
+        """The id that the reply will have; pieces of its text carry it before (8.6)."""
+        return self._writing.message_id
+
+    async def write(self, piece: str) -> None:
+        """Say a piece of the reply: readers of a stream see it at once, all others with the whole (8.6).
+
+        What was written is the reply, unless the handler returns another one: that takes its place. Raises
+        ConfigurationError for more than one message may have.
+        """
+        self._writing.write(piece)
+
+    def component(self, name: str, props: Mapping[str, object], fallback_text: str) -> None:
+        """Add one to `data.components` of the reply. Where the reply has no text, the fallbacks are its text."""
+        self._writing.components.append(Component(name, props, fallback_text))
+
+    def hand_off(self) -> None:
+        """Ask for a person once the reply is said (8.9)."""
+        self._writing.handoff = True
+
+    def request_user(self, reason: str) -> None:
+        """Ask to talk with the User once the reply is said; `reason` is shown to them (8.10).
+
+        In a Direct Conversation the User is there already: it changes nothing. Raises ConfigurationError without one.
+        """
+        check_reason(reason)
+        if not self.direct:
+            self._writing.user_requested = reason
+
+    def close(self) -> None:
+        """Close the conversation once the reply is said (8.12)."""
+        self._writing.close = True
+
+    def stop(self) -> None:
+        """Nothing more is said by this run, whatever still writes."""
+        self._writing.over = True
+
+    def reply(self, returned: str | Reply | None) -> Reply | None:
+        """What becomes of what the handler returned, and of what it wrote and added before; None says nothing."""
+        writing = self._writing
+        reply = returned if isinstance(returned, Reply) else Reply(returned or writing.text or None)
+        text = reply.text if reply.text is not None else writing.text or None
+        data = reply.data
+        if writing.components:
+            shown = [
+                {"name": one.name, "props": one.props, "fallback_text": one.fallback_text} for one in writing.components
+            ]
+            data = {**(data or {}), "components": shown}
+            text = text or "\n\n".join(one.fallback_text for one in writing.components)
+        return replace(reply, text=text, data=data) if text or data or reply.extensions else None
+
+    def outcome(self, messages: tuple[Message, ...]) -> Outcome:
+        """The messages, and what the handler asked for besides."""
+        writing = self._writing
+        return Outcome(messages, handoff=writing.handoff, user_requested=writing.user_requested, close=writing.close)
+
+    @property
     def locale(self) -> str | None:
         """The language tag that the Personal Agent gave, if any (8.4)."""
         value = self.context.get("locale")
@@ -218,6 +312,10 @@ class Turn:
     def history(self, page: int | None = None) -> AsyncIterator[Message]:
         """Messages before the transcript, newest first, read page by page."""
         return self._history(page)
+
+    def parent_history(self, page: int | None = None) -> AsyncIterator[Message]:
+        """The messages of the earlier conversation, newest first, read page by page; none unless `direct` (8.10)."""
+        return self._parent_history(page)
 
 
 Handler = Callable[[Turn], Awaitable[str | Reply | None]] | Callable[[Turn], AsyncIterator[str]]

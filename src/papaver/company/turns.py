@@ -4,14 +4,15 @@
 
 The outcome of one that needs the User's account is an `authorization` event in place of a reply (8.11).
 A failure of the handler ends in a worded message and `idle` (readings 65). The turn's id stays the same over crashes:
-it is the handler's idempotency key.
+it is the handler's idempotency key. A turn whose conversation was closed or taken over by a person is stopped, and says
+nothing (8.7, 8.12).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final, cast
 
@@ -20,25 +21,43 @@ from papaver.company.outcome import Outcome, read_outcome, write_outcome
 from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Texts
 from papaver.company.turn import Account, Handler, Reply, Transcript, Turn, check_author, messages_of
+from papaver.company.writing import Writing
 from papaver.ports.company import ConversationLog, LeasedTurn
+from papaver.ports.deltas import Deltas
 from papaver.ports.system import Clock, Ids
 from papaver.protocol.conversation import operations
 from papaver.protocol.conversation.content import as_company_message
 from papaver.protocol.conversation.decide import decide
 from papaver.protocol.conversation.model import Author, AuthorType, Message, Role
-from papaver.protocol.conversation.operations import Answer, Expire, Fail, LeaseLost, Park, TurnCommand, Unavailable
+from papaver.protocol.conversation.operations import (
+    Answer,
+    CompanyCommand,
+    Expire,
+    Fail,
+    LeaseLost,
+    Park,
+    Supersede,
+    TurnCommand,
+    Unavailable,
+)
 from papaver.protocol.conversation.pages import EventIds
 from papaver.protocol.conversation.state import Access, Asker
-from papaver.protocol.terms import MessageId
+from papaver.protocol.conversation.turn_decide import superseded
+from papaver.protocol.terms import ConversationId, MessageId
 from papaver.values.errors import PapaverError
 
-__all__ = ["Turns"]
+__all__ = ["Desk", "Turns"]
 
 log = logging.getLogger("papaver.company.turns")
 
 OUTCOME: Final = "outcome"
 AGENT: Final = Author(AuthorType.AGENT)
 SWEPT_AT_ONCE: Final = 100
+LOOK_AFTER: Final = 0.5
+"""Seconds between two looks whether a turn is superseded: each piece of a streamed reply wakes its conversation."""
+
+Desk = Callable[[LeasedTurn], Awaitable[TurnCommand]]
+"""Finds a person for a handoff: what comes of it, as Queued, Joined or Unavailable (8.9)."""
 
 
 class Turns:
@@ -53,15 +72,18 @@ class Turns:
         ids: Ids,
         limits: CompanyLimits,
         texts: Texts,
+        deltas: Deltas,
+        desk: Desk | None = None,
     ) -> None:
-        self._log, self._handler, self._events = store_log, handler, events
+        self._log, self._handler, self._events, self._deltas = store_log, handler, events, deltas
         self._clock, self._ids, self._limits, self._texts = clock, ids, limits, texts
+        self._desk = desk or self._nobody
 
     async def run(self, leased: LeasedTurn) -> None:
         """Raises LeaseLost when another process has taken it over, or what the store raises."""
         head = leased.head
         if head.handoff_pending:
-            await self._apply(Unavailable(leased.lease, self._message(Reply(self._texts.nobody))))
+            await self._apply(await self._desk(leased))
             return
         outcome, access = self._journaled(leased), None
         if outcome is None:
@@ -71,6 +93,9 @@ class Turns:
                 outcome = self._failed(self._texts.failed)
             else:
                 outcome = await self._outcome(leased)
+                if outcome is None:
+                    await self._apply(Supersede(leased.lease))
+                    return
             if not await self._log.journal(leased.lease, OUTCOME, write_outcome(outcome)):
                 raise LeaseLost(detail="before its outcome was journaled")
         await self._apply(_command(leased, outcome, access))
@@ -87,7 +112,10 @@ class Turns:
             if len(found) < SWEPT_AT_ONCE:
                 return closed
 
-    async def _apply(self, command: TurnCommand) -> None:
+    async def _nobody(self, leased: LeasedTurn) -> TurnCommand:
+        return Unavailable(leased.lease, self._message(Reply(self._texts.nobody)))
+
+    async def _apply(self, command: CompanyCommand) -> None:
         now = datetime.fromtimestamp(self._clock.now(), UTC)
         await self._log.apply(operations.keys(command), lambda loaded: decide(command, loaded, now, self._events))
 
@@ -104,8 +132,8 @@ class Turns:
     def _failed(self, text: str) -> Outcome:
         return Outcome((self._message(Reply(text)),), failed=True)
 
-    async def _outcome(self, leased: LeasedTurn) -> Outcome:
-        """Run the handler while the lease is kept; what it raises becomes a worded failure.
+    async def _outcome(self, leased: LeasedTurn) -> Outcome | None:
+        """Run the handler while the lease is kept; what it raises becomes a worded failure. None: it is superseded.
 
         It runs as a task of its own: one that swallows its cancellation is left behind, and holds nothing up.
         """
@@ -113,12 +141,18 @@ class Turns:
         turn = await self._prepare(leased, account)
         calling = asyncio.create_task(self._ending(turn, account))
         keeping = asyncio.create_task(self._keep(leased))
+        looking = asyncio.create_task(self._superseded(leased))
         try:
-            await asyncio.wait({calling, keeping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({calling, keeping, looking}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            calling.cancel()
-            keeping.cancel()
+            turn.stop()
+            for task in (calling, keeping, looking):
+                task.cancel()
         if not calling.done():
+            if looking.done():
+                looking.result()
+                log.info("turn %s: a person has joined, or the conversation was closed", turn.id)
+                return None
             if not keeping.result():
                 raise LeaseLost(detail="while its handler ran")
             log.error("turn %s: the handler took over %d s", turn.id, self._limits.turn_timeout)
@@ -144,18 +178,38 @@ class Turns:
                 log.error("turn %s: its lease cannot be renewed: %s", leased.lease.turn_id, error)
         return True
 
+    async def _superseded(self, leased: LeasedTurn) -> None:
+        """Returns once the turn has nothing to say any more."""
+        head = leased.head
+        with self._log.watch(head.id) as watch:
+            while True:
+                await watch.wait(self._limits.turn_timeout)
+                try:
+                    found = await self._log.read(head.id, head.last_seq, 0)
+                except PapaverError as error:
+                    log.warning("turn %s: whether it goes on is not known: %s", leased.lease.turn_id, error)
+                else:
+                    if found is None or superseded(found.head, leased.until_seq):
+                        return
+                await self._clock.sleep(LOOK_AFTER)
+
     async def _ending(self, turn: Turn, account: Account) -> Outcome | BaseException:
         """What the handler comes to. One that lacked the account says nothing, whatever it made of that (8.11)."""
         said = await self._replies(turn)
-        return Outcome(needed=account.needed) if account.needed else said
+        if not account.needed:
+            return said
+        asks = turn.direct and self._texts.sign_in
+        return Outcome((self._message(Reply(self._texts.sign_in)),) if asks else (), needed=account.needed)
 
     async def _replies(self, turn: Turn) -> Outcome | BaseException:
         """What the handler says. Whatever the Company's own code raises ends this turn, never the runner or the app."""
         try:
-            replies = await self._call(turn)
-            for reply in replies:
+            reply = turn.reply(await self._call(turn))
+            messages: tuple[Message, ...] = ()
+            if reply is not None:
                 check_author(reply.author)
-            outcome = Outcome(tuple(as_company_message(self._message(reply)) for reply in replies))
+                messages = (as_company_message(self._message(reply, turn.reply_id)),)
+            outcome = turn.outcome(messages)
             size = len(write_outcome(outcome))
             if size > self._limits.body_bytes:
                 raise ValueError(f"the reply has {size} octets as JSON, the limit is {self._limits.body_bytes}")
@@ -165,29 +219,27 @@ class Turns:
         except BaseException as error:  # noqa: BLE001 - the handler is not our code
             return error
 
-    async def _call(self, turn: Turn) -> list[Reply]:
+    async def _call(self, turn: Turn) -> str | Reply | None:
         if self._handler is None:
             raise RuntimeError("no handler: decorate one with @company.conversation")
         answer = self._handler(turn)
         if isinstance(answer, AsyncIterator):
-            said: object = "".join([piece async for piece in answer])
-        else:
-            said = cast(object, await answer)
-        if said is None or said == "":
-            return []
-        if isinstance(said, Reply):
-            return [said]
-        if isinstance(said, str):
-            return [Reply(said)]
+            async for piece in answer:
+                await turn.write(piece)
+            return None
+        said = cast(object, await answer)
+        if said is None or isinstance(said, str | Reply):
+            return said
         raise TypeError(f"the handler returned {type(said).__name__}; expected str, Reply or None")
 
-    def _message(self, reply: Reply) -> Message:
+    def _message(self, reply: Reply, message_id: MessageId | None = None) -> Message:
         return Message(
-            id=MessageId("msg_" + self._ids.token()),
+            id=message_id or MessageId("msg_" + self._ids.token()),
             author=reply.author or AGENT,
             role=Role.COMPANY,
             text=reply.text,
             data=reply.data,
+            extensions=reply.extensions,
         )
 
     async def _prepare(self, leased: LeasedTurn, account: Account) -> Turn:
@@ -215,18 +267,28 @@ class Turns:
             attempt=head.failures,
             transcript=transcript,
             _steps=Steps(self._log, leased),
-            _history=lambda size: self._history(leased, until + 1 - len(tail), transcript, size),
+            parent_id=head.parent,
+            _history=lambda size: self._history(head.id, until + 1 - len(tail), transcript.older, size),
+            _parent_history=lambda size: self._parent_history(head.parent, size),
+            _writing=Writing(head.id, MessageId("msg_" + self._ids.token()), self._deltas, self._limits.text_bytes),
         )
 
+    async def _parent_history(self, parent: ConversationId | None, size: int | None) -> AsyncIterator[Message]:
+        found = None if parent is None else await self._log.read(parent, 0, 0)
+        if found is not None:
+            async for message in self._history(found.head.id, found.head.last_seq + 1, (), size):
+                yield message
+
     async def _history(
-        self, leased: LeasedTurn, before: int, transcript: Transcript, size: int | None
+        self, conversation: ConversationId, before: int, read: Sequence[Message], size: int | None
     ) -> AsyncIterator[Message]:
-        for message in reversed(transcript.older):
+        """`read`: messages that were read already, oldest first; `before` is the place of the oldest event read."""
+        for message in reversed(read):
             yield message
         seq = before
         while seq > 1:
             most = self._limits.transcript_bytes
-            found = await self._log.read_back(leased.head.id, seq, size or self._limits.page, max_bytes=most)
+            found = await self._log.read_back(conversation, seq, size or self._limits.page, max_bytes=most)
             if not found:
                 return
             for message in reversed(messages_of(found)):
@@ -236,7 +298,9 @@ class Turns:
 
 def _command(leased: LeasedTurn, outcome: Outcome, access: Access | None) -> TurnCommand:
     if outcome.needed:
-        return Park(leased.lease, leased.until_seq, outcome.needed, access)
+        return Park(leased.lease, leased.until_seq, outcome.needed, access, next(iter(outcome.messages), None))
     if outcome.failed:
         return Fail(leased.lease, leased.until_seq, outcome.messages[0])
-    return Answer(leased.lease, leased.until_seq, outcome.messages)
+    return Answer(
+        leased.lease, leased.until_seq, outcome.messages, outcome.handoff, outcome.user_requested, outcome.close
+    )

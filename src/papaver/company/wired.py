@@ -109,7 +109,7 @@ class Wired:
             limits,
             self.holding,
         )
-        self._turns = Turns(tables.log, handler, events, clock, ids, limits, texts)
+        self._turns = Turns(tables.log, handler, events, clock, ids, limits, texts, tables.deltas)
         self._runner = Runner(tables.log, self._turns, clock, ids, limits, store.holder)
         self.health = Health(store, self._runner, self._turns_run, clock)
         self._clock, self._elsewhere = clock, turns_elsewhere

@@ -15,6 +15,7 @@ from papaver.protocol.conversation.change import Change, Keys, Loaded, SessionRo
 from papaver.protocol.conversation.model import Event, Status
 from papaver.protocol.conversation.state import Head, Lease, Receipt
 from papaver.protocol.terms import ClientId, CompanyId, ConversationId, MessageId, SessionId, TurnId, UserId
+from papaver.stores.deltas import LocalDeltas
 from papaver.stores.faults import StoreFailed
 from papaver.stores.memory_grants import MemoryGrants
 from papaver.stores.notify import RegisteredWatch, WatchRegistry
@@ -329,6 +330,7 @@ class _Tables:
         self.log = _Log(company, self.sessions, registry)
         self.clients = _Clients()
         self.grants = MemoryGrants()
+        self.deltas = LocalDeltas(company, registry)
         self.secret = secrets.token_bytes(32)
 
 

@@ -166,13 +166,15 @@ class Fail:
 class Park:
     """The turn needs the User's account: `scopes` are all that the call needs, at least one (8.11).
 
-    `access`  what the turn was run with; None when that is not known any more
+    `access`   what the turn was run with; None when that is not known any more
+    `message`  asks for it in words, where the User reads them (8.10); None elsewhere
     """
 
     lease: Lease
     until_seq: int
     scopes: tuple[str, ...]
     access: Access | None = None
+    message: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,8 @@ def _park(command: Park, draft: Draft, head: Head, now: datetime) -> None:
     access = head.access
     if access is not None and access != command.access and access.covers(command.scopes, now.timestamp()):
         return
+    if command.message is not None:
+        draft.speak(as_company_message(command.message))
     draft.park(command.scopes, command.until_seq)
     if draft.status is Status.WORKING and not draft.has_work:
         draft.turn_to(Status.IDLE)

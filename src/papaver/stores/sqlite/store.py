@@ -9,6 +9,7 @@ import sqlite3
 from pathlib import Path
 
 from papaver.protocol.terms import CompanyId
+from papaver.stores.deltas import LocalDeltas
 from papaver.stores.faults import StoreFailed, StoreUnusable
 from papaver.stores.file_lock import FileLock
 from papaver.stores.notify import WatchRegistry
@@ -34,6 +35,7 @@ class SqliteTables:
         self.log = SqliteLog(database, company)
         self.clients = SqliteClients(database, company)
         self.grants = SqliteGrants(database, company)
+        self.deltas = LocalDeltas(company, database.registry)
         self._secret = secret
 
     @property
