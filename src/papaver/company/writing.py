@@ -56,6 +56,7 @@ class Writing:
     close: bool = False
     over: bool = False
     size: int = 0
+    length: int = 0
 
     @property
     def text(self) -> str:
@@ -68,4 +69,5 @@ class Writing:
         self.size += len(piece.encode("utf-8", "surrogatepass"))
         check_length(self.size, self.most)
         self.pieces.append(piece)
-        self.deltas.publish(self.conversation_id, Delta(self.message_id, piece))
+        self.deltas.publish(self.conversation_id, Delta(self.message_id, piece, self.length))
+        self.length += len(piece)

@@ -12,10 +12,14 @@ __all__ = ["Delta", "DeltaFeed", "Deltas"]
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of one message's text. `message_id` is the one that the complete message will have."""
+    """A piece of one message's text. `message_id` is the one that the complete message will have.
+
+    `at` is how many characters of that text come before it: who joins late, or lost a piece, sees that it did.
+    """
 
     message_id: MessageId
     text: str
+    at: int
 
 
 class DeltaFeed(Protocol):
