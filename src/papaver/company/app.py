@@ -9,12 +9,15 @@ from typing import Literal, TypeVar
 
 from papaver.company.documents import Documents
 from papaver.company.health import FOREIGN, alive_response, health_response
+from papaver.company.hooks import Hooks
 from papaver.company.incoming import Incoming
 from papaver.company.offer import CONVERSATIONS, DEFAULT_PROTOCOLS, Mcp, Offer, OpenApi
+from papaver.company.people import People
 from papaver.company.scopes import Scope
 from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.company.sign_in import SignIn
+from papaver.company.staff import Staff
 from papaver.company.texts import Texts
 from papaver.company.turn import Handler, check_answers_async
 from papaver.company.wired import Wired
@@ -48,7 +51,8 @@ class Company:
     Add it to an app with an adapter's `Poppy(app, company)`, mount `running(company)`, or `papaver company serve` it.
     `accept="allowed"` serves only Personal Agents that the operator allowed. `sign_in` takes an `EmbeddedIssuer` or an
     `ExternalIssuer`; for what goes with it see `Offer`. `refuse_account_change` ends a Session that comes with another
-    account (5.4); with `dpop_nonces` each DPoP proof needs a nonce (RFC 9449 9). Raises ConfigurationError.
+    account (5.4); with `dpop_nonces` each DPoP proof needs a nonce (RFC 9449 9). `staffed`: people take conversations
+    over, so a handoff waits for one (`company.staff`). Raises ConfigurationError.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class Company:
         own_tokens: Sequence[str] = (),
         refuse_account_change: bool = False,
         dpop_nonces: bool = False,
+        staffed: bool = False,
         accept: Literal["all", "allowed"] = "all",
         limits: CompanyLimits | None = None,
         texts: Texts | None = None,
@@ -114,6 +119,8 @@ class Company:
         self._accept: Literal["all", "allowed"] = accept
         self._texts = texts or Texts()
         self._documents = Documents(self.offer)
+        self.hooks = Hooks()
+        self._staffed = staffed
         self._handler: Handler | None = None
         self._wired: Wired | None = None
 
@@ -202,6 +209,16 @@ class Company:
         return self._running().clients
 
     @property
+    def people(self) -> People:
+        """What the app's own code does in conversations: joins, posts, hands off, closes; while it runs."""
+        return self._running().people
+
+    @property
+    def staff(self) -> Staff:
+        """Who waits for a person, and seats for those who take over; while it runs."""
+        return self._running().staff
+
+    @property
     def held(self) -> int:
         """How many requests are held open now, in this process: polls, and bodies that are still to come."""
         return 0 if self._wired is None else len(self._wired.holding)
@@ -253,6 +270,8 @@ class Company:
             poster,
             self._refuse_account_change,
             self._dpop_nonces,
+            self.hooks,
+            self._staffed,
         )
 
     def unwire(self) -> None:

@@ -30,6 +30,10 @@ class CompanyLimits:
     delegations: int = _limit(10_000, "verified delegations cached, in all", low=1)
     delegations_per_client: int = _limit(1_000, "verified delegations cached, per client", low=1)
     wait_cap: int = _limit(25, "longest `wait`, in seconds; a larger one is held only as long", low=0, high=300)
+    stream_keep_alive: int = _limit(15, "a stream with no news: a comment every", low=1, high=60)
+    stream_longest: int = _limit(900, "longest stream; 0: no streams, every read is answered in JSON", low=0)
+    stream_retry: int = _limit(1, "a reader whose stream has ended is told to connect again after", low=0, high=3600)
+    stream_stalled: int = _limit(30, "a reader of a stream takes nothing, then its connection is closed", low=1)
     page: int = _limit(100, "events in one page", low=1, high=1000)
     page_bytes: int = _limit(2**20, "events in one page, as they are stored; one is always there", low=1, high=2**22)
     transcript: int = _limit(200, "messages in a turn's transcript", low=1)
@@ -49,6 +53,7 @@ class CompanyLimits:
     turns_at_once: int = _limit(64, "turns run side by side in one process", low=1)
     turns_per_user: int = _limit(4, "of them for one User; what waits lets others go first", low=1)
     turns_per_client: int = _limit(32, "of them for one client", low=1)
+    hook_attempts: int = _limit(10, "a hook is told of one thing; after that it is logged and left", low=1)
     inactivity: int = _limit(30 * 86400, "conversation closed after inactivity", low=60)
     documents_fresh_least: int = _limit(60, "client metadata and key sets: fresh at least", low=0)
     documents_fresh_most: int = _limit(3600, "client metadata and key sets: fresh at most", low=1)
@@ -70,7 +75,9 @@ class CompanyLimits:
         low=1,
     )
     body_seconds: int = _limit(30, "until a request's body is there, whole; later: 400", low=0)
-    held_per_user: int = _limit(20, "held polls at once, and as many requests whose body is to come, per User", low=1)
+    held_per_user: int = _limit(
+        20, "held polls and streams at once, and as many requests whose body is to come, per User", low=1
+    )
     held_per_client: int = _limit(5_000, "the same, per client", low=1)
     held_in_all: int = _limit(10_000, "the same, in all", low=1)
     rates_kept: int = _limit(100_000, "counters of rates, and live Sessions, kept in memory", low=100)

@@ -10,11 +10,15 @@ from typing import Final, Literal
 
 from papaver.company.clients import Clients
 from papaver.company.conversations import Conversations
+from papaver.company.desk import Desk
 from papaver.company.endpoints import Endpoints
 from papaver.company.health import Health
 from papaver.company.holding import Holding
+from papaver.company.hooks import Hooks
 from papaver.company.incoming import Incoming
 from papaver.company.offer import Offer
+from papaver.company.outbox import Outbox
+from papaver.company.people import People
 from papaver.company.proofs import Proofs
 from papaver.company.refusals import Refusals
 from papaver.company.runner import Runner
@@ -22,6 +26,7 @@ from papaver.company.services import Services
 from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.company.sign_in import IssuerParts, RunningIssuer, SignIn
+from papaver.company.staff import Staff
 from papaver.company.texts import Texts
 from papaver.company.tokens import Tokens
 from papaver.company.turn import Handler
@@ -78,6 +83,8 @@ class Wired:
         poster: Poster | None,
         refuse_account_change: bool,
         dpop_nonces: bool,
+        hooks: Hooks,
+        staffed: bool,
     ) -> None:
         events = EventIds(tables.secret)
         registry = Clients(tables.clients, fetcher, clock, limits, accept)
@@ -109,8 +116,12 @@ class Wired:
             limits,
             self.holding,
         )
-        self._turns = Turns(tables.log, handler, events, clock, ids, limits, texts, tables.deltas)
+        self.people = People(tables.log, events, clock, ids, texts)
+        self.staff = Staff(tables.log, self.people, self.holding)
+        desk = Desk(tables.log, hooks, ids, limits, texts, staffed=staffed)
+        self._turns = Turns(tables.log, handler, events, clock, ids, limits, texts, tables.deltas, desk)
         self._runner = Runner(tables.log, self._turns, clock, ids, limits, store.holder)
+        self._outbox = Outbox(tables.log, hooks, clock, limits, store.holder)
         self.health = Health(store, self._runner, self._turns_run, clock)
         self._clock, self._elsewhere = clock, turns_elsewhere
         self._running: asyncio.Task[None] | None = None
@@ -138,17 +149,19 @@ class Wired:
     def stop(self) -> None:
         self.holding.stop()
         self._runner.stop()
+        self._outbox.stop()
 
     def _turns_run(self) -> bool:
         return self._elsewhere or (self._running is not None and not self._running.done())
 
     async def _run(self) -> None:
-        sweeping = asyncio.create_task(self._sweep())
+        sweeping, telling = asyncio.create_task(self._sweep()), asyncio.create_task(self._outbox.run())
         try:
             await self._runner.run()
         finally:
             sweeping.cancel()
-            await asyncio.wait({sweeping})
+            self._outbox.stop()
+            await asyncio.wait({sweeping, telling})
 
     async def _sweep(self) -> None:
         while True:
