@@ -63,7 +63,7 @@ class BenchNetwork(httpx2.AsyncBaseTransport):
                 gone,
             )
         )
-        assert response is not None
+        assert isinstance(response, Response)
         self.log.append((request.method, str(request.url), response.status))
         return httpx2.Response(response.status, headers=list(response.headers), content=response.body)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from papaver.company.app import Company
+from papaver.company.begun import Begun
 from papaver.company.incoming import Incoming
 from papaver.protocol.errors import ConfigurationError, InvalidRequest, PayloadTooLarge
 from papaver.versions import DIALECTS
-from papaver.web.messages import Headers, Response
+from papaver.web.messages import Headers, Response, Stream
 
 __all__ = [
     "ASGIApp",
@@ -21,8 +23,11 @@ __all__ = [
     "path_of",
     "seen_of",
     "send_response",
+    "send_stream",
     "upstream_headers",
 ]
+
+log = logging.getLogger("papaver.adapters")
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -53,7 +58,9 @@ class CompanyEndpoint:
                 scope[SEEN] = (_seen(scope), incoming)
             if response is None and self._otherwise is None:
                 self._company.note_unowned(incoming.host, incoming.path)
-        if response is not None:
+        if isinstance(response, Stream):
+            await send_stream(response, send)
+        elif response is not None:
             await send_response(response, send, head=scope["method"] == "HEAD")
         elif self._otherwise is not None:
             await self._otherwise(scope, receive, send)
@@ -158,6 +165,30 @@ async def send_response(response: Response, send: Send, *, head: bool = False) -
         headers.append((b"content-length", str(len(response.body)).encode("ascii")))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if head else response.body})
+
+
+async def send_stream(stream: Stream, send: Send) -> None:
+    """Chunk by chunk, each once the one before has left; closes the stream, however it ends.
+
+    Whoever takes nothing for too long is left without an end of the body, and the server closes the connection.
+    """
+    try:
+        start = {"type": "http.response.start", "status": stream.status, "headers": stream.headers.octets()}
+        await _sent(stream, send(start))
+        async for chunk in stream.chunks:
+            await _sent(stream, send({"type": "http.response.body", "body": chunk, "more_body": True}))
+        await _sent(stream, send({"type": "http.response.body", "body": b""}))
+    except TimeoutError:
+        log.info("a reader of a stream takes nothing; its connection is closed")
+    finally:
+        await stream.chunks.aclose()
+
+
+async def _sent(stream: Stream, sending: Awaitable[None]) -> None:
+    """Mostly it is over at once, and needs no time limit."""
+    begun = Begun(sending)
+    if not begun.is_over:
+        await stream.taken(begun)
 
 
 _SESSION_FIELDS = frozenset(dialect.session.header.lower() for dialect in DIALECTS.values())

@@ -33,7 +33,7 @@ from papaver.protocol.session import VerifiedSession
 from papaver.protocol.signed_in import OAuthCaller, SignedInSession
 from papaver.protocol.terms import CompanyId
 from papaver.values.rules import rule
-from papaver.web.messages import Response
+from papaver.web.messages import Response, Stream
 
 __all__ = ["Company"]
 
@@ -151,8 +151,8 @@ class Company:
         """Adapters tell of a request that no Company owns; the log has a line for one that was likely meant for us."""
         self._documents.note_foreign(host, path)
 
-    async def handle(self, incoming: Incoming) -> Response | None:
-        """Answer one request; None when it is not this Company's."""
+    async def handle(self, incoming: Incoming) -> Response | Stream | None:
+        """Answer one request; None when it is not this Company's. A Stream is to be closed in the end (`aclose`)."""
         suffix = self._suffix(incoming.path)
         if suffix is not None:
             wired = self._running()
@@ -220,7 +220,7 @@ class Company:
 
     @property
     def held(self) -> int:
-        """How many requests are held open now, in this process: polls, and bodies that are still to come."""
+        """How many requests are held open now, in this process: polls, streams, and bodies that are still to come."""
         return 0 if self._wired is None else len(self._wired.holding)
 
     async def health(self, method: str = "GET", host: str | None = None) -> Response:
@@ -286,7 +286,7 @@ class Company:
         return self._running().start_sweeping()
 
     def stop(self) -> None:
-        """End open polls and lease no more turns; requests are still answered. Safe to call twice."""
+        """End open polls and streams and lease no more turns; requests are still answered. Safe to call twice."""
         if self._wired is not None:
             self._wired.stop()
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from papaver.company.holding import Hold, Holding
 from papaver.company.offer import Offer
 from papaver.company.sessions import OpenedSession, Sessions
 from papaver.company.settings import CompanyLimits
+from papaver.company.streaming import STREAMED_BYTES, Streaming
 from papaver.ports.company import ConversationLog, Slice
+from papaver.ports.deltas import Deltas
 from papaver.ports.system import Clock, Ids
 from papaver.protocol.conversation import operations
 from papaver.protocol.conversation.content import MAX_TEXT_BYTES
@@ -40,7 +43,7 @@ from papaver.protocol.errors import (
 from papaver.protocol.session import AccountAccess, VerifiedSession
 from papaver.protocol.terms import ConversationId, MessageId
 from papaver.values.rules import rule
-from papaver.web.messages import Request, Response
+from papaver.web.messages import Request, Response, Stream
 
 __all__ = ["Conversations", "Said", "check_signed_in", "check_text"]
 
@@ -79,8 +82,10 @@ class Conversations:
         ids: Ids,
         limits: CompanyLimits,
         holding: Holding,
+        deltas: Deltas,
     ) -> None:
         self._log, self._sessions, self._events = log, sessions, events
+        self._streaming = Streaming(log, deltas, sessions, clock, limits, holding)
         self._clock, self._ids, self._limits, self._holding = clock, ids, limits, holding
         self._endpoint, self._signed_in_only = offer.endpoint, offer.access == "signed_in"
         self._scope = " ".join(offer.conversation_scopes)
@@ -117,7 +122,7 @@ class Conversations:
         said: Said,
         wanted: Wanted,
         gone: Callable[[], Awaitable[None]],
-    ) -> Response:
+    ) -> Response | Stream:
         """Apply what was said and answer it. Raises a PoppyError; then nothing was recorded."""
         session = opened.verified
         caller = self._caller(opened, route)
@@ -202,11 +207,14 @@ class Conversations:
         conversation: ConversationId,
         wanted: Wanted,
         gone: Callable[[], Awaitable[None]],
-    ) -> Response:
+    ) -> Response | Stream:
         found = await self._slice(opened, caller, conversation, wanted)
         if moves(found.head, caller, self._clock.now()):
             await self._apply(Read(caller, conversation), opened)
             found = await self._slice(opened, caller, conversation, wanted)
+        if wanted.stream and self._streaming.offers(found):
+            read = partial(self._slice, opened, caller, conversation, max_bytes=STREAMED_BYTES)
+            return self._streaming.open(dialect, opened, conversation, wanted, read, gone, self._need(dialect, found))
         if wanted.wait and should_hold(found):
             found = await self._wait(opened, caller, conversation, wanted, gone)
         return self._written(dialect, 200, found, wanted, opened.verified)
@@ -216,22 +224,33 @@ class Conversations:
     ) -> Response:
         """The page. One that tells of a need that still stands has the matching challenge as well (8.11)."""
         response = dialect.conversations.write_page(status_code, page(found, wanted), session.extensions)
+        fields = self._need(dialect, found)
+        return Response(response.status, response.headers.with_(*fields), response.body) if fields else response
+
+    def _need(self, dialect: Dialect, found: Slice) -> list[tuple[str, str]]:
+        """The challenge of a need that still stands and that these events tell of; mostly none."""
         scope = need(found)
         if not scope:
-            return response
+            return []
         error = InsufficientScope(scope, "the User's account is needed")
         challenge = dialect.errors.write(error, Place.ENDPOINT, self._sessions.challenged(self._endpoint))
-        fields = [("WWW-Authenticate", value) for value in challenge.headers.all("WWW-Authenticate")]
-        return Response(response.status, response.headers.with_(*fields), response.body)
+        return [("WWW-Authenticate", value) for value in challenge.headers.all("WWW-Authenticate")]
 
     async def _slice(
-        self, opened: OpenedSession, caller: Caller, conversation: ConversationId, wanted: Wanted
+        self,
+        opened: OpenedSession,
+        caller: Caller,
+        conversation: ConversationId,
+        wanted: Wanted,
+        *,
+        max_bytes: int | None = None,
     ) -> Slice:
         """One page, with Session, owner and cursor checked against the same snapshot (readings 3)."""
         session = (caller.client_id, opened.row.sid)
         after = 0 if wanted.cursor is None else self._hinted(conversation, wanted)
         limits = self._limits
-        found = await self._log.read(conversation, after, limits.page, max_bytes=limits.page_bytes, session=session)
+        most = limits.page_bytes if max_bytes is None else max_bytes
+        found = await self._log.read(conversation, after, limits.page, max_bytes=most, session=session)
         if found is not None and found.session is not None:
             self._sessions.check_row(opened, found.session)
         check_owner(None if found is None else found.head, caller)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -23,7 +24,7 @@ from papaver.protocol.signed_in import OAuthCaller, SignedInSession, signed_in, 
 from papaver.values import strict_json
 from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
-from papaver.web.messages import Headers, Request, Response
+from papaver.web.messages import Headers, Request, Response, Stream
 from papaver.web.urls import UrlError
 
 __all__ = ["Endpoints", "check_no_credentials_in_url", "nothing_here"]
@@ -64,7 +65,7 @@ class Endpoints:
         self._usual = (str(offer.versions[0]),)
         self._retiring = offer.retiring()
 
-    async def conversation(self, incoming: Incoming, suffix: str) -> Response:
+    async def conversation(self, incoming: Incoming, suffix: str) -> Response | Stream:
         """A request below the conversation endpoint; `suffix` is what follows it, as received."""
         attempt = Attempt(incoming)
         try:
@@ -84,7 +85,7 @@ class Endpoints:
         except PapaverError as error:
             response = self._refused(error, attempt)
         more = self.retirement(dialect.version) if self._retiring else ()
-        return Response(response.status, response.headers.with_(*more), response.body) if more else response
+        return replace(response, headers=response.headers.with_(*more)) if more else response
 
     async def verify_signed_in(self, incoming: Incoming, *scopes: str) -> SignedInSession:
         """As `verify`, for a request that needs the User's account with these scopes (5.4, 7)."""
@@ -172,15 +173,17 @@ class Endpoints:
 
     async def _handle(
         self, dialect: Dialect, incoming: Incoming, route: Route | PoppyError, url: str, bound: BoundSession
-    ) -> Response:
+    ) -> Response | Stream:
         opened = await self._sessions.open(dialect, bound, incoming.headers, remembered=True)
         try:
             check_no_credentials_in_url(incoming.query)
             if isinstance(route, PoppyError):
                 raise route
-            wanted = dialect.conversations.read_query(incoming.query)
             body = b""
-            if route.kind is not RouteKind.READ:
+            if route.kind is RouteKind.READ:
+                wanted = dialect.conversations.read_wanted(incoming.query, incoming.headers)
+            else:
+                wanted = dialect.conversations.read_query(incoming.query)
                 user = bound.proven.client_id, bound.proven.user_id
                 body = await self._holding.body(user, incoming.body, self._limits.body_bytes)
             request = Request(incoming.method, url, incoming.headers, body)

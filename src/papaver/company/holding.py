@@ -1,18 +1,17 @@
-"""Requests that are held open: how many of them, and whose, and what ends them early."""
+"""Requests that are held open, polls and streams: how many of them, and whose, and what ends them early."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from papaver.company.begun import Begun
 from papaver.company.settings import CompanyLimits
-from papaver.ports.company import Watch
 from papaver.protocol.errors import InvalidRequest, RateLimited
 from papaver.values.rules import rule
 
-__all__ = ["Hold", "Holding", "Places", "check_held"]
+__all__ = ["Hold", "Holding", "Places", "Waits", "check_held"]
 
 RETRY_AFTER: Final = 1
 User = tuple[str, str]
@@ -64,6 +63,12 @@ def _one_less(counts: dict[K, int], key: K) -> None:
         del counts[key]
 
 
+class Waits(Protocol):
+    """What is held open, as a Watch is: `wake` ends its wait, so that it looks again."""
+
+    def wake(self) -> None: ...
+
+
 @rule("limits.held")
 def check_held(user: User, places: Places) -> None:
     """5.6: each open request costs, so nobody has more than so many at once. Raises RateLimited."""
@@ -74,13 +79,13 @@ def check_held(user: User, places: Places) -> None:
 class Hold:
     """One held request, while it is entered. `over` once its caller has left or the Company stops.
 
-    Ends the wait of its watch then; nothing is cancelled, so nothing is cut off in the middle.
+    Wakes what waits then; nothing is cancelled, so nothing is cut off in the middle.
     """
 
-    __slots__ = ("_gone", "_holding", "_leaving", "_user", "_watch", "over")
+    __slots__ = ("_gone", "_holding", "_leaving", "_user", "_waits", "over")
 
-    def __init__(self, holding: Holding, user: User, watch: Watch, gone: Callable[[], Awaitable[None]]) -> None:
-        self._holding, self._user, self._watch, self._gone = holding, user, watch, gone
+    def __init__(self, holding: Holding, user: User, waits: Waits, gone: Callable[[], Awaitable[None]]) -> None:
+        self._holding, self._user, self._waits, self._gone = holding, user, waits, gone
         self._leaving: asyncio.Future[None] | None = None
         self.over = holding.stopped
 
@@ -99,7 +104,7 @@ class Hold:
     def end(self) -> None:
         """Answer with what is there."""
         self.over = True
-        self._watch.wake()
+        self._waits.wake()
 
     def _left(self, leaving: asyncio.Future[None]) -> None:
         """A connection that fails has ended as well."""
@@ -109,7 +114,7 @@ class Hold:
 
 
 class Holding:
-    """The open requests of one Company in this process, on one event loop: polls, and bodies that are still to come."""
+    """The open requests of one Company in this process, on one event loop: polls, streams, and bodies still to come."""
 
     def __init__(self, limits: CompanyLimits) -> None:
         self._held: set[Hold] = set()
@@ -117,7 +122,7 @@ class Holding:
         self.stopped = False
 
     def check_place(self, user: User) -> None:
-        """Raises RateLimited when no more polls of this User are held."""
+        """Raises RateLimited when no more polls and streams of this User are held."""
         check_held(user, self._polls)
 
     def has_place(self, user: User) -> bool:

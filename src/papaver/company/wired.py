@@ -110,7 +110,7 @@ class Wired:
         self.endpoints = Endpoints(
             offer,
             self.sessions,
-            Conversations(offer, tables.log, self.sessions, events, clock, ids, limits, self.holding),
+            Conversations(offer, tables.log, self.sessions, events, clock, ids, limits, self.holding, tables.deltas),
             Refusals(company_id, dialects[offer.versions[0]]),
             dialects,
             limits,

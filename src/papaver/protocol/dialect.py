@@ -10,9 +10,9 @@ from typing import Final, NamedTuple, Protocol
 from papaver.protocol.company import CompanyDocument
 from papaver.protocol.conversation.model import Event, Message, Responder, Status
 from papaver.protocol.session import SessionProfile
-from papaver.protocol.terms import ConversationId, EventId
+from papaver.protocol.terms import ConversationId, EventId, MessageId
 from papaver.values.errors import PapaverError
-from papaver.web.messages import Request, Response
+from papaver.web.messages import Headers, Request, Response
 
 __all__ = [
     "BEARER_ONLY",
@@ -133,7 +133,13 @@ class ConversationCodec(Protocol):
         """
         ...
 
-    def read_query(self, query: str) -> Wanted: ...
+    def read_query(self, query: str) -> Wanted:
+        """What a POST asks for. Raises InvalidRequest or InvalidCursor."""
+        ...
+
+    def read_wanted(self, query: str, headers: Headers) -> Wanted:
+        """What a read asks for: Last-Event-ID stands in `cursor`, in place of the one in the query (8.6)."""
+        ...
 
     def read_start(self, request: Request) -> StartBody:
         """Body and content type; raises InvalidRequest."""
@@ -153,6 +159,14 @@ class ConversationCodec(Protocol):
 
     def write_page(self, status_code: int, page: Page, reader_extensions: Mapping[str, str]) -> Response:
         """For one reader: extension content of others is left out (readings 9)."""
+        ...
+
+    def write_stream_event(self, event: Event, reader_extensions: Mapping[str, str]) -> bytes:
+        """An event of a stream, for one reader, ready to send (8.6; readings 9)."""
+        ...
+
+    def write_delta(self, message_id: MessageId, text: str) -> bytes:
+        """A piece of a message that is still written, ready to send; empty for what cannot be sent."""
         ...
 
     # the Personal Agent's side

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import fields
@@ -25,10 +26,13 @@ from papaver.stores.memory import MemoryStore
 from papaver.testing.clock import ManualClock, SeededIds
 from papaver.testing.keys import NOW, AgentKeys
 from papaver.versions import DIALECTS
-from papaver.web.messages import Headers, Response
+from papaver.web.messages import Headers, Response, Stream
+from papaver.web.sse import MEDIA_TYPE, Decoder, ServerEvent
 
-__all__ = ["Answer", "CompanyBench", "Documents", "company_bench"]
+__all__ = ["Answer", "CompanyBench", "Documents", "Streamed", "company_bench"]
 
+WITHIN: Final = 60.0
+"""Seconds after which a test gives up waiting. Nothing is ever asserted about time."""
 VERSION: Final = str(next(iter(DIALECTS)))
 LIMITS: Final = frozenset(field.name for field in fields(CompanyLimits))
 
@@ -79,6 +83,45 @@ class Answer:
         return f"<{self.status} {self.response.body[:300]!r}>"
 
 
+class Streamed:
+    """An open event stream. Nothing is read of it that is not asked for; close it in the end (`async with`)."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.status, self.headers = stream.status, stream.headers
+        self._chunks, self._decoder = stream.chunks, Decoder()
+        self._events: deque[ServerEvent] = deque()
+
+    async def chunk(self) -> bytes:
+        """What comes next; empty once the stream has ended."""
+        async with asyncio.timeout(WITHIN):
+            try:
+                return await anext(self._chunks)
+            except StopAsyncIteration:
+                return b""
+
+    async def event(self) -> ServerEvent | None:
+        """The next event, comments left out; None once the stream has ended."""
+        while not self._events:
+            chunk = await self.chunk()
+            if not chunk:
+                return None
+            self._events.extend(self._decoder.feed(chunk))
+        return self._events.popleft()
+
+    async def events(self) -> list[ServerEvent]:
+        """All up to the end."""
+        found: list[ServerEvent] = []
+        while (event := await self.event()) is not None:
+            found.append(event)
+        return found
+
+    async def __aenter__(self) -> Streamed:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._chunks.aclose()
+
+
 class CompanyBench:
     """Sends requests to a Company as a Personal Agent would, or would not."""
 
@@ -94,7 +137,13 @@ class CompanyBench:
             body["text"] = text
         return {**body, **members}
 
-    async def send(
+    async def send(self, method: str, suffix: str, body: object = None, **options: Any) -> Answer:
+        """One request to the conversation endpoint, with the options of `handled`."""
+        response = await self.handled(method, suffix, body, **options)
+        assert isinstance(response, Response), response
+        return Answer(response)
+
+    async def handled(
         self,
         method: str,
         suffix: str,
@@ -112,7 +161,7 @@ class CompanyBench:
         token: str | None = None,
         scheme: str = "Bearer",
         **claims: Any,
-    ) -> Answer:
+    ) -> Response | Stream | None:
         """One request to the conversation endpoint. `headers` with None leaves one out; `claims` go into the JWT.
 
         `token`: signed in, with this access token. `unread`: asking for the body is a failure.
@@ -142,7 +191,7 @@ class CompanyBench:
         async def leave() -> None:
             await left.wait()
 
-        response = await self.company.handle(
+        return await self.company.handle(
             Incoming(
                 method,
                 offer.path + "/conversations" + suffix,
@@ -154,8 +203,6 @@ class CompanyBench:
                 leave,
             )
         )
-        assert response is not None
-        return Answer(response)
 
     async def start(self, text: str = "Hello", **options: Any) -> Answer:
         return await self.send("POST", "", {"message": self.message(text)}, **options)
@@ -165,6 +212,15 @@ class CompanyBench:
 
     async def read(self, conversation: str, query: str = "", **options: Any) -> Answer:
         return await self.send("GET", f"/{conversation}/events", query=query, **options)
+
+    async def stream(
+        self, conversation: str, query: str = "", *, last: str | None = None, accept: str = MEDIA_TYPE, **options: Any
+    ) -> Streamed:
+        """A read that asks for a stream and gets one. `last` is sent as Last-Event-ID."""
+        headers = {"accept": accept, "last-event-id": last, **options.pop("headers", {})}
+        response = await self.handled("GET", f"/{conversation}/events", query=query, headers=headers, **options)
+        assert isinstance(response, Stream), response
+        return Streamed(response)
 
     async def idle(self, conversation: str) -> Answer:
         """Read all events once the Company has nothing left to do."""
@@ -233,6 +289,7 @@ class CompanyBench:
         """A document; None when the Company leaves the request to the app."""
         domain = self.company.offer.domain if host is None else host
         response = await self.company.handle(self.bare(method, path, "", Headers(), domain))
+        assert not isinstance(response, Stream)
         return None if response is None else Answer(response)
 
 

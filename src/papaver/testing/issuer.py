@@ -166,7 +166,7 @@ class IssuerBench:
         sent = Headers([*((name, value) for name, value in fields.items() if value is not None), *more_headers])
         named = parts.netloc if host is None else host
         response = await self.company.handle(Incoming(method, parts.path, parts.query, named, sent, peer, read, leave))
-        return Answer(Response(404, Headers(), b"{}") if response is None else response)
+        return Answer(response if isinstance(response, Response) else Response(404, Headers(), b"{}"))
 
     def assertion(
         self, agent: AgentKeys | None = None, *, jose: Mapping[str, object] | None = None, **claims: object

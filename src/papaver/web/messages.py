@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Never, cast
+from typing import Never, Protocol, cast
 
-__all__ = ["Headers", "Request", "Response", "Stream"]
+__all__ = ["Chunks", "Headers", "Request", "Response", "Stream"]
 
 
 class Headers:
@@ -91,10 +91,31 @@ class Response:
     url: str = ""
 
 
+class Chunks(Protocol):
+    """The body of a Stream, chunk by chunk."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    def __anext__(self) -> Awaitable[bytes]: ...
+
+    async def aclose(self) -> None:
+        """Give back what it holds. Whoever got a Stream calls it in the end, also when nothing was asked for."""
+        ...
+
+
+async def _unhurried(sending: Awaitable[None]) -> None:
+    await sending
+
+
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A response whose body goes on: each chunk is asked for once the one before it was taken, and sent at once."""
+    """A response whose body goes on: each chunk is asked for once the one before it was taken, and sent at once.
+
+    `taken` waits for the sending of a chunk that is not over at once; raises TimeoutError when the connection is to be
+    closed instead.
+    """
 
     status: int
     headers: Headers
-    chunks: AsyncIterator[bytes] = field(repr=False)
+    chunks: Chunks = field(repr=False)
+    taken: Callable[[Awaitable[None]], Awaitable[None]] = field(default=_unhurried, repr=False)

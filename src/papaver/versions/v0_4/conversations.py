@@ -11,7 +11,7 @@ import msgspec
 from pydantic import BaseModel
 
 from papaver.protocol.conversation.content import check_content, check_id, is_id
-from papaver.protocol.conversation.model import Message, Responder, Status
+from papaver.protocol.conversation.model import Event, Message, Responder, Status
 from papaver.protocol.dialect import (
     Accepted,
     ConversationCodec,
@@ -23,7 +23,7 @@ from papaver.protocol.dialect import (
     Wanted,
 )
 from papaver.protocol.errors import InvalidCursor, InvalidRequest, Misbehaved, PayloadTooLarge
-from papaver.protocol.terms import ConversationId, EventId
+from papaver.protocol.terms import ConversationId, EventId, MessageId
 from papaver.values import strict_json
 from papaver.values.rules import rule
 from papaver.versions.v0_4.conversation_events import (
@@ -45,6 +45,7 @@ from papaver.versions.v0_4.conversation_wire import (
     shape,
 )
 from papaver.versions.v0_4.plain import read_plain
+from papaver.versions.v0_4.streaming import last_event_ids, wants_stream, write_delta, write_stream_event
 from papaver.web.messages import Headers, Request, Response
 
 __all__ = [
@@ -135,21 +136,11 @@ class Conversations:
         return Route(kind, ConversationId(parts[1]))
 
     def read_query(self, query: str) -> Wanted:
-        if not query:
-            return Wanted()
-        values: dict[str, list[str]] = {}
-        for pair in query.split("&"):
-            name, _, value = pair.partition("=")
-            values.setdefault(unquote_plus(name), []).append(unquote_plus(value))
-        waits, cursors = values.get("wait"), values.get("cursor")
-        if waits is not None:
-            check_wait(waits)
-        if cursors is not None:
-            check_cursor_form(cursors)
-        return Wanted(
-            cursor=None if cursors is None else EventId(cursors[0]),
-            wait=None if waits is None else _seconds(waits[0]),
-        )
+        return _wanted(query) if query else Wanted()
+
+    def read_wanted(self, query: str, headers: Headers) -> Wanted:
+        last, stream = last_event_ids(headers), wants_stream(headers)
+        return _wanted(query, last, stream=stream) if query or last or stream else Wanted()
 
     def read_start(self, request: Request) -> StartBody:
         check_content_type(request)
@@ -201,6 +192,12 @@ class Conversations:
             },
         )
 
+    def write_stream_event(self, event: Event, reader_extensions: Mapping[str, str]) -> bytes:
+        return write_stream_event(event, reader_extensions)
+
+    def write_delta(self, message_id: MessageId, text: str) -> bytes:
+        return write_delta(message_id, text)
+
     def write_start(self, endpoint: str, message: Message, wanted: Wanted) -> Request:
         return _sent(endpoint, wanted, {"message": _checked(message)})
 
@@ -234,6 +231,24 @@ class Conversations:
 
 
 CONVERSATIONS: Final[ConversationCodec] = Conversations()
+
+
+def _wanted(query: str, last: list[str] | None = None, *, stream: bool = False) -> Wanted:
+    """`last` takes the place of `cursor`, which may be as old as the first connection and is not looked at then."""
+    values: dict[str, list[str]] = {}
+    for pair in query.split("&") if query else ():
+        name, _, value = pair.partition("=")
+        values.setdefault(unquote_plus(name), []).append(unquote_plus(value))
+    waits, cursors = values.get("wait"), last or values.get("cursor")
+    if waits is not None:
+        check_wait(waits)
+    if cursors is not None:
+        check_cursor_form(cursors)
+    return Wanted(
+        cursor=None if cursors is None else EventId(cursors[0]),
+        wait=None if waits is None else _seconds(waits[0]),
+        stream=stream,
+    )
 
 
 def _read_object(body: bytes) -> dict[str, object]:

@@ -1,0 +1,243 @@
+"""A read that goes on: one loop over the log that sends events, pieces and comments, and what ends it (8.6)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from papaver.company.holding import Hold, Holding
+from papaver.company.sessions import OpenedSession, Sessions
+from papaver.company.settings import CompanyLimits
+from papaver.ports.company import ConversationLog, Slice
+from papaver.ports.deltas import Delta, Deltas
+from papaver.ports.system import Clock
+from papaver.protocol.conversation.model import Event, MessageAdded, Status
+from papaver.protocol.dialect import Dialect, Wanted
+from papaver.protocol.errors import PoppyError
+from papaver.protocol.terms import ConversationId, MessageId
+from papaver.values.errors import PapaverError
+from papaver.web import sse
+from papaver.web.messages import Headers, Stream
+
+__all__ = ["STREAMED_BYTES", "EventStream", "Pieces", "Streaming"]
+
+log = logging.getLogger("papaver.company")
+
+FIELDS: Final = Headers(
+    [
+        ("content-type", sse.MEDIA_TYPE),
+        # Whoever compresses or collects on the way holds everything back: no-transform and nginx's own word forbid it.
+        ("cache-control", "no-store, no-transform"),
+        ("x-accel-buffering", "no"),
+    ]
+)
+STREAMED_BYTES: Final = 65_536
+"""Octets of events, as stored, that are read for one chunk: all that a reader who takes nothing keeps in memory."""
+AT_THE_END: Final = 1.0
+"""Seconds that a chunk on its way is given when its stream ends for another reason."""
+REMEMBERED: Final = 16
+"""Messages of one stream of which it is known how much was sent."""
+
+Reading = Callable[[Wanted], Awaitable[Slice]]
+"""The next page, with Session, owner and cursor checked against the same snapshot. Raises a PoppyError."""
+
+
+class Pieces:
+    """Which pieces of unfinished messages one reader is sent: each message's from its beginning, with no gap (8.6)."""
+
+    __slots__ = ("_sent",)
+
+    def __init__(self) -> None:
+        self._sent: dict[MessageId, int | None] = {}
+
+    def complete(self, events: Sequence[Event]) -> None:
+        """These were read; of the messages among them no piece follows."""
+        for event in events:
+            if isinstance(event, MessageAdded):
+                self._note(event.message.id, None)
+
+    def take(self, delta: Delta) -> bool:
+        """Whether it is the next piece of its message."""
+        sent = self._sent.get(delta.message_id, 0)
+        if sent is None or delta.at != sent:
+            return False
+        self._note(delta.message_id, sent + len(delta.text))
+        return True
+
+    def _note(self, message_id: MessageId, sent: int | None) -> None:
+        self._sent.pop(message_id, None)
+        self._sent[message_id] = sent
+        if len(self._sent) > REMEMBERED:
+            del self._sent[next(iter(self._sent))]
+
+
+class Streaming:
+    """The streams of one Company. Each has a place among the held requests, and ends with whatever ends those."""
+
+    def __init__(
+        self,
+        store_log: ConversationLog,
+        deltas: Deltas,
+        sessions: Sessions,
+        clock: Clock,
+        limits: CompanyLimits,
+        holding: Holding,
+    ) -> None:
+        self.log, self.deltas, self.sessions = store_log, deltas, sessions
+        self.clock, self.limits, self.holding = clock, limits, holding
+
+    def offers(self, found: Slice) -> bool:
+        """Whether such a read is streamed. At the end of a closed conversation nothing will come, and JSON says so."""
+        over = found.head.status is Status.CLOSED and not found.events
+        return self.limits.stream_longest > 0 and not over
+
+    def open(
+        self,
+        dialect: Dialect,
+        opened: OpenedSession,
+        conversation: ConversationId,
+        wanted: Wanted,
+        read: Reading,
+        gone: Callable[[], Awaitable[None]],
+        more: Sequence[tuple[str, str]] = (),
+    ) -> Stream:
+        """The stream that goes on after `wanted.cursor`. Raises RateLimited when no more are held of this User."""
+        session, holding = opened.verified, self.holding
+        if not holding.stopped:
+            holding.check_place((session.client_id, session.user_id))
+        stream = EventStream(self, dialect, opened, conversation, wanted, read, gone)
+        return Stream(200, FIELDS.with_(*more) if more else FIELDS, stream, stream.taken)
+
+
+class EventStream:
+    """One stream, as the chunks of its body. Nothing is read before the reader has taken what was read before.
+
+    It ends without a word: at the end of a closed conversation, after the longest time, with its token, when the
+    Company stops; and as soon as its Session, token or conversation is not the reader's any more, so that the next
+    request is told why (readings 3).
+    """
+
+    __slots__ = (
+        "_begin",
+        "_dialect",
+        "_ended",
+        "_feed",
+        "_hold",
+        "_opened",
+        "_pieces",
+        "_quiet_until",
+        "_read",
+        "_sending",
+        "_streaming",
+        "_unread",
+        "_until",
+        "_wanted",
+        "_watch",
+    )
+
+    def __init__(
+        self,
+        streaming: Streaming,
+        dialect: Dialect,
+        opened: OpenedSession,
+        conversation: ConversationId,
+        wanted: Wanted,
+        read: Reading,
+        gone: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._streaming, self._dialect, self._opened, self._wanted = streaming, dialect, opened, wanted
+        self._read, self._pieces = read, Pieces()
+        session, access, limits = opened.verified, opened.verified.access, streaming.limits
+        now = streaming.clock.monotonic()
+        self._quiet_until, self._until = now, now + limits.stream_longest
+        if access is not None and access.expires_at is not None:
+            self._until = min(self._until, now + access.expires_at - streaming.clock.now())
+        self._begin = sse.retry(limits.stream_retry * 1000)
+        self._unread, self._ended = True, False
+        self._sending: asyncio.Timeout | None = None
+        self._watch = streaming.log.watch(conversation)
+        self._feed = streaming.deltas.listen(conversation)
+        self._hold: Hold | None = Hold(streaming.holding, (session.client_id, session.user_id), self, gone)
+        self._watch.__enter__()
+        self._feed.__enter__()
+        self._hold.__enter__()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunk = await self._next()
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
+
+    async def aclose(self) -> None:
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold.__exit__()
+            self._feed.__exit__()
+            self._watch.__exit__()
+
+    async def taken(self, sending: Awaitable[None]) -> None:
+        """Wait until the reader takes what was sent. Raises TimeoutError for one that takes nothing (C86)."""
+        seconds = AT_THE_END if self._is_over() else self._streaming.limits.stream_stalled
+        try:
+            async with asyncio.timeout(seconds) as self._sending:
+                await sending
+        finally:
+            self._sending = None
+
+    def wake(self) -> None:
+        """Its caller has left, or the Company stops."""
+        self._watch.wake()
+        soon = asyncio.get_running_loop().time() + AT_THE_END
+        if self._sending is not None and (self._sending.when() or soon) > soon:
+            self._sending.reschedule(soon)
+
+    def _is_over(self) -> bool:
+        return self._ended or self._hold is None or self._hold.over or self._time() >= self._until
+
+    def _time(self) -> float:
+        return self._streaming.clock.monotonic()
+
+    async def _next(self) -> bytes:
+        """What is to be sent next; empty at the end. The first time at once: with it the reader gets the head."""
+        begin, self._begin = self._begin, b""
+        while not self._is_over():
+            woken = self._unread or await self._watch.wait(min(self._quiet_until, self._until) - self._time())
+            if self._is_over() or not (woken or self._quiet_until < self._until):
+                break
+            try:
+                chunk = await self._news()
+            except PapaverError as error:
+                told = isinstance(error, PoppyError)
+                log.log(logging.INFO if told else logging.ERROR, "a stream ends: %s", error.rule or error.code)
+                break
+            if chunk or begin or not woken:
+                self._quiet_until = self._time() + self._streaming.limits.stream_keep_alive
+                return begin + chunk or sse.KEEP_ALIVE
+        self._ended = True
+        return begin
+
+    async def _news(self) -> bytes:
+        """The next page, and the pieces of what is not complete, if this may still be told to this reader.
+
+        The pieces are taken first: what they belong to is then complete in this page, or comes after it.
+        """
+        pieces = self._feed.take()
+        found = await self._read(self._wanted)
+        await self._streaming.sessions.recheck(self._opened)
+        self._unread = found.more
+        self._ended = found.head.status is Status.CLOSED and not found.more
+        if found.events:
+            self._wanted = replace(self._wanted, cursor=found.events[-1].id)
+            self._pieces.complete(found.events)
+        elif not pieces:
+            return b""
+        codec, extensions = self._dialect.conversations, self._opened.verified.extensions
+        chunks = [codec.write_stream_event(event, extensions) for event in found.events]
+        chunks += [codec.write_delta(one.message_id, one.text) for one in pieces if self._pieces.take(one)]
+        return b"".join(chunks)
