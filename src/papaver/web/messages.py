@@ -98,7 +98,7 @@ class Chunks(Protocol):
 
     def __anext__(self) -> Awaitable[bytes]: ...
 
-    async def aclose(self) -> None:
+    def aclose(self) -> Awaitable[None]:
         """Give back what it holds. Whoever got a Stream calls it in the end, also when nothing was asked for."""
         ...
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from collections.abc import AsyncGenerator
 
 import pytest
 
-from papaver.web.messages import Headers, Request, Response
+from papaver.web.messages import Headers, Request, Response, Stream
 
 
 def test_names_ignore_case_and_fields_are_never_joined() -> None:
@@ -69,3 +70,22 @@ def test_headers_are_never_pickled() -> None:
     """They carry what signs a request."""
     with pytest.raises(TypeError):
         pickle.dumps(Headers([("authorization", "Bearer x")]))
+
+
+@pytest.mark.anyio
+async def test_a_stream_hurries_nobody_unless_it_says_so() -> None:
+    """`taken` waits for as long as sending takes; chunks are not shown."""
+
+    async def chunks() -> AsyncGenerator[bytes]:
+        yield b"Rosebud"
+
+    sent: list[str] = []
+
+    async def send() -> None:
+        sent.append("sent")
+
+    stream = Stream(200, Headers(), chunks())
+    await stream.taken(send())
+    assert sent == ["sent"]
+    assert "chunks" not in repr(stream)
+    assert [chunk async for chunk in stream.chunks] == [b"Rosebud"]

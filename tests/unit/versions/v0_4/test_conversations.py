@@ -131,6 +131,45 @@ def test_c17_a_cursor_that_is_no_event_id_is_invalid(value: str) -> None:
     assert refused.value.rule == "query.cursor"
 
 
+@pytest.mark.requirement("8.6-08")
+@pytest.mark.parametrize(
+    ("query", "fields", "wanted"),
+    [
+        pytest.param("", [], Wanted(), id="nothing"),
+        pytest.param("cursor=evt_1&wait=3", [("last-event-id", "evt_3")], Wanted(EventId("evt_3"), 3), id="both"),
+        pytest.param("cursor=%00&cursor=evt_1", [("last-event-id", "evt_3")], Wanted(EventId("evt_3")), id="old"),
+        pytest.param("", [("Last-Event-ID", "evt_3")], Wanted(EventId("evt_3")), id="alone"),
+        pytest.param("cursor=evt_1", [("last-event-id", "")], Wanted(EventId("evt_1")), id="empty"),
+        pytest.param("", [("accept", "text/event-stream")], Wanted(stream=True), id="stream"),
+        pytest.param(
+            "wait=5&cursor=evt_1",
+            [("accept", "text/event-stream"), ("last-event-id", "evt_2")],
+            Wanted(EventId("evt_2"), 5, stream=True),
+            id="stream-goes-on",
+        ),
+    ],
+)
+def test_a_read_goes_on_after_the_last_event(query: str, fields: list[tuple[str, str]], wanted: Wanted) -> None:
+    """Last-Event-ID in place of the cursor, which is as old as the URL; an empty one is none (readings 41)."""
+    assert CONVERSATIONS.read_wanted(query, Headers(fields)) == wanted
+
+
+@pytest.mark.parametrize("values", [["evt 1"], ["evt_1", "evt_1"], ["", "evt_1"], ["\xe9"], ["x" * 257]])
+def test_c21_a_last_event_id_that_is_no_event_id_is_an_invalid_cursor(values: list[str]) -> None:
+    """As in the query, and whatever the query says (readings 29)."""
+    with pytest.raises(InvalidCursor) as refused:
+        CONVERSATIONS.read_wanted("cursor=evt_1", Headers([("last-event-id", value) for value in values]))
+    assert refused.value.rule == "query.cursor"
+
+
+def test_a_stream_is_written_by_event_and_by_piece() -> None:
+    """Ready to send; what a page would say."""
+    at = datetime(2026, 10, 8, 19, 3, tzinfo=UTC)
+    event = StateChanged(EventId("evt_2"), at, Status.IDLE, Responder.AGENT)
+    assert CONVERSATIONS.write_stream_event(event, {}).startswith(b'id: evt_2\ndata: {"id":"evt_2",')
+    assert CONVERSATIONS.write_delta(MessageId("msg_1"), "Hi").startswith(b"event: text-delta\ndata: ")
+
+
 @given(st.text(max_size=60))
 def test_no_query_raises_anything_else(query: str) -> None:
     """Hostile queries come out as the protocol's own errors."""
