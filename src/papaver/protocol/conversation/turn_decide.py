@@ -41,7 +41,8 @@ def superseded(head: Head, until_seq: int) -> bool:
 
     The conversation was closed, a person joined, or a person answered all of it meanwhile (8.7, 8.12).
     """
-    return head.status is Status.CLOSED or head.responder is Responder.HUMAN or head.answered_seq >= until_seq
+    answered = head.answered_seq >= min(until_seq, head.asked_seq)
+    return answered or head.status is Status.CLOSED or head.responder is Responder.HUMAN
 
 
 def decide_turn(command: TurnCommand, loaded: Loaded, now: datetime, events: EventIds) -> Change[Settled]:
@@ -103,7 +104,7 @@ def _answer(command: Answer, draft: Draft) -> None:
         return
     if command.handoff:
         draft.await_person()
-    elif not draft.unanswered:
+    elif not draft.unanswered and not command.close:
         draft.turn_to(Status.IDLE)
 
 

@@ -113,12 +113,10 @@ def test_a_start_of_mere_context_is_idle() -> None:
     [
         (Start(DANA, NOWHERE, None), "message.required"),
         (Start(DANA, NOWHERE, said("m", "")), "message.content"),
-        (Start(DANA, NOWHERE, said("m"), parent=ConversationId("cnv_0")), "direct.not-offered"),
-        (Start(DANA, NOWHERE, said("m"), user_requested=EventId("evt_0")), "direct.not-offered"),
-        (Start(DANA, NOWHERE, None, ConversationId("cnv_0"), EventId("evt_0")), "direct.not-offered"),
+        (Start(DANA, NOWHERE, said("m"), user_requested=EventId("evt_0")), "direct.event-needs-parent"),
     ],
 )
-def test_a_start_needs_a_message_and_opens_no_direct_conversation(command: Start, rule: str) -> None:
+def test_a_start_needs_a_message_and_an_acceptance_its_parent(command: Start, rule: str) -> None:
     """Nothing is created when it is refused."""
     world = World()
     with pytest.raises(InvalidRequest) as refused:

@@ -7,8 +7,18 @@ from datetime import timedelta
 
 import pytest
 
+from papaver.protocol.conversation.change import Note, NoteKind
 from papaver.protocol.conversation.draft import Draft
-from papaver.protocol.conversation.model import AuthorizationNeeded, Responder, StateChanged, Status
+from papaver.protocol.conversation.model import (
+    Author,
+    AuthorizationNeeded,
+    AuthorType,
+    DirectClosed,
+    DirectOpened,
+    Responder,
+    StateChanged,
+    Status,
+)
 from papaver.protocol.conversation.pages import EventIds
 from papaver.protocol.conversation.state import Access, Asker, Head
 from papaver.protocol.terms import ConversationId
@@ -170,3 +180,103 @@ def test_nothing_stays_parked_that_is_answered_or_closed() -> None:
     draft = Draft(PARKED, NOW, IDS)
     draft.turn_to(Status.CLOSED)
     assert draft.change(None).heads[0].parked is False
+
+
+ALEX = Author(AuthorType.HUMAN, "aut_alex", "Alex")
+CHILD = ConversationId("cnv_2")
+
+
+def test_who_joins_and_leaves_makes_one_event_each() -> None:
+    """Status and responder change together (8.7); the head knows who it is, and since when one was waited for."""
+    draft = Draft(HEAD, NOW, IDS)
+    draft.await_person()
+    assert draft.change(None).heads[0].queued_at == NOW
+    draft.wait_for_person()
+    draft.join(ALEX)
+    assert draft.person == ALEX
+    draft.leave()
+    assert draft.person is None
+    change = draft.change(None)
+    states = [(e.status, e.responder) for _, _, e in change.events if isinstance(e, StateChanged)]
+    assert states == [
+        (Status.QUEUED, Responder.AGENT),
+        (Status.IDLE, Responder.HUMAN),
+        (Status.WORKING, Responder.AGENT),
+    ]
+    (head,) = change.heads
+    assert (head.person, head.queued_at, head.handoff_pending) == (None, None, False)
+
+
+def test_what_is_unanswered_is_noted_for_the_person_once() -> None:
+    """When somebody will come, or when somebody joins at once, and never when all is answered."""
+    waits = Draft(HEAD, NOW, IDS)
+    waits.await_person()
+    waits.wait_for_person()
+    waits.join(ALEX)
+    at_once = Draft(HEAD, NOW, IDS)
+    at_once.join(ALEX)
+    answered = Draft(replace(HEAD, answered_seq=5), NOW, IDS)
+    answered.join(ALEX)
+    answered.leave()
+    note = Note(NoteKind.MESSAGE, HEAD.id, 5, 1)
+    assert [one.change(None).notes for one in (waits, at_once, answered)] == [(note,), (note,), ()]
+    assert answered.status is Status.IDLE
+
+
+def test_what_is_said_to_a_person_is_noted() -> None:
+    """Also what has no need of an answer; while it is not known whether somebody comes nothing is (8.9)."""
+    pending = Draft(HEAD, NOW, IDS)
+    pending.await_person()
+    pending.hear(said("m"))
+    joined = Draft(HEAD, NOW, IDS)
+    joined.join(ALEX)
+    joined.hear(said("m", None, context={"user_available": True}))
+    assert pending.change(None).notes == ()
+    assert joined.change(None).notes[-1] == Note(NoteKind.MESSAGE, HEAD.id, 9, 9)
+
+
+def test_closing_tells_who_waits_and_whose_direct_conversation_it_is() -> None:
+    """The notes name the event of the close (8.10, 8.12)."""
+    plain, direct = Draft(HEAD, NOW, IDS), Draft(replace(HEAD, parent=CHILD), NOW, IDS)
+    direct.join(ALEX)
+    for draft in (plain, direct):
+        draft.close()
+        assert draft.status is Status.CLOSED
+    assert plain.change(None).notes == ()
+    kinds = [note.kind for note in direct.change(None).notes]
+    assert kinds == [NoteKind.MESSAGE, NoteKind.CANCELLED, NoteKind.DIRECT_CLOSED]
+
+
+def test_a_parent_knows_its_open_direct_conversation() -> None:
+    """Two events, and the head between them (8.10)."""
+    draft = Draft(HEAD, NOW, IDS)
+    draft.opened_direct(CHILD)
+    assert draft.change(None).heads[0].open_direct == CHILD
+    draft.closed_direct(CHILD)
+    change = draft.change(None)
+    assert change.heads[0].open_direct is None
+    assert [type(event) for _, _, event in change.events] == [DirectOpened, DirectClosed]
+
+
+def test_the_first_word_may_be_the_companys() -> None:
+    """A turn is due though nothing was said, or a person is waited for (8.10)."""
+    agent, person = Draft(replace(HEAD, status=Status.IDLE, asked_seq=0), NOW, IDS), Draft(HEAD, NOW, IDS)
+    agent.speak_first(Asker(version="0.4"), with_person=False)
+    person.speak_first(None, with_person=True)
+    (head,) = agent.change(None).heads
+    assert (head.status, head.asked_seq, head.turn_due) == (Status.WORKING, 8, True)
+    assert person.change(None).heads[0].handoff_pending
+
+
+def test_several_drafts_are_one_change() -> None:
+    """Heads, events and notes of those beside it come after its own; one that did not change has no head."""
+    draft, beside, same = (
+        Draft(HEAD, NOW, IDS),
+        Draft(replace(HEAD, id=CHILD), NOW, IDS),
+        Draft(replace(HEAD, id=ConversationId("cnv_3")), NOW, IDS),
+    )
+    draft.speak(said("n"))
+    beside.close()
+    change = draft.change("done", beside=(beside, same))
+    assert [head.id for head in change.heads] == [draft.id, CHILD]
+    assert [where for where, _, _ in change.events] == [HEAD.id, CHILD]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -49,3 +50,17 @@ def test_a_turn_is_due(head: Head, due: bool) -> None:
 def test_a_token_covers_what_it_names_until_it_expires(access: Access, scopes: tuple[str, ...], covered: bool) -> None:
     """Name by name, and at second 10 only what lives longer."""
     assert access.covers(scopes, 10.0) is covered
+
+
+@pytest.mark.parametrize(
+    ("head", "since"),
+    [
+        (ASKED, None),
+        (replace(ASKED, last_seq=2), NOW),
+        (replace(ASKED, last_seq=3, first_seq=3, kept_from=NOW), None),
+        (replace(ASKED, last_seq=4, first_seq=3, kept_from=NOW + timedelta(days=1)), NOW + timedelta(days=1)),
+    ],
+)
+def test_what_may_be_pruned_one_day(head: Head, since: datetime | None) -> None:
+    """Everything but the newest event; since when the oldest of it is there (8.5)."""
+    assert head.prunable_from == since

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from papaver.protocol.conversation.change import Note, NoteKind
 from papaver.protocol.conversation.model import Author, AuthorType, MessageAdded, Responder, Role, Status, UserRequested
 from papaver.protocol.conversation.operations import (
     Answer,
@@ -14,10 +15,16 @@ from papaver.protocol.conversation.operations import (
     Expire,
     Fail,
     HandOff,
+    Join,
+    Joined,
+    Leave,
     LeaseLost,
     Park,
+    Post,
+    Queued,
     Read,
     Settled,
+    Supersede,
     TurnCommand,
     Unavailable,
 )
@@ -169,18 +176,101 @@ def test_an_answer_may_hand_off() -> None:
     assert world.heads[here].turn_due
 
 
-@pytest.mark.parametrize(("status", "responder"), [(Status.QUEUED, Responder.AGENT), (Status.IDLE, Responder.HUMAN)])
 @pytest.mark.parametrize("handoff", [True, False])
-def test_an_answer_that_comes_after_a_handoff_changes_no_state(
-    status: Status, responder: Responder, handoff: bool
-) -> None:
-    """The reply is recorded, and the conversation stays with whom it was handed to (8.9)."""
+def test_an_answer_that_comes_while_a_person_is_waited_for_changes_no_state(handoff: bool) -> None:
+    """The reply is recorded, and the conversation stays queued (8.9)."""
     world = World()
     here = world.start()
-    world.heads[here] = replace(world.heads[here], status=status, responder=responder)
+    world.do(HandOff(DANA, here))
     settled = world.do(Answer(lease(here), 1, (said("m", "On its way."),), handoff))
-    assert (settled.status, settled.responder) == (status, responder)
-    assert world.story(here)[1:] == ["company: On its way."]
+    assert (settled.status, settled.responder) == (Status.QUEUED, Responder.AGENT)
+    assert world.story(here)[1:] == ["queued/agent", "company: On its way."]
+
+
+ALEX = Author(AuthorType.HUMAN, "aut_alex", "Alex")
+
+
+@pytest.mark.requirement("8.7-07", "8.7-12")
+@pytest.mark.parametrize("kind", ["answer", "fail", "park", "supersede"])
+def test_a_person_who_joins_supersedes_the_turn(kind: str) -> None:
+    """What the turn would have said is dropped, its lease ends, and its messages are the person's to answer (8.7)."""
+    world = World()
+    here = world.start()
+    world.do(Join(here, ALEX))
+    command: TurnCommand = {
+        "answer": _answer(here, 1, "On its way."),
+        "fail": Fail(lease(here), 1, said("m", "Sorry.")),
+        "park": Park(lease(here), 1, ("orders:read",)),
+        "supersede": Supersede(lease(here)),
+    }[kind]
+    settled = world.do(command)
+    assert settled == Settled(here, Status.IDLE, Responder.HUMAN, 2, recorded=False)
+    assert world.story(here) == ["user: Where is my order?", "idle/human"]
+    assert world.ended == 1
+    assert world.heads[here].answered_seq == 0
+
+
+def test_a_turn_whose_messages_a_person_answered_says_nothing() -> None:
+    """The person came, answered and left while it ran (8.7)."""
+    world = World()
+    here = world.start()
+    world.do(Join(here, ALEX))
+    world.do(Post(here, replace(said("p", "I have it."), author=ALEX), ALEX.id))
+    world.do(Leave(here))
+    assert world.do(_answer(here, 1, "On its way.")).recorded is False
+    assert world.story(here)[-1] == "idle/agent"
+
+
+def test_an_answer_may_close() -> None:
+    """The messages, then `closed`: no `idle` between them (8.12)."""
+    world = World()
+    here = world.start()
+    settled = world.do(replace(_answer(here, 1, "Bye."), close=True))
+    assert world.story(here)[1:] == ["company: Bye.", "closed/agent"]
+    assert settled.status is Status.CLOSED
+
+
+@pytest.mark.requirement("8.9-03", "8.9-02")
+def test_c32_who_is_queued_for_stays_queued_until_a_person_joins() -> None:
+    """The desk says that somebody will come: nothing changes; what waits unanswered is told to them (8.9)."""
+    world = World()
+    here = world.start()
+    world.do(HandOff(DANA, here))
+    assert world.do(Queued(lease(here))).recorded is False
+    head = world.heads[here]
+    assert (head.status, head.handoff_pending, head.turn_due) == (Status.QUEUED, False, False)
+    assert world.notes == [Note(NoteKind.MESSAGE, here, 1, 1)]
+    assert head.queued_at == NOW + timedelta(seconds=1)
+
+
+def test_a_person_may_join_at_once() -> None:
+    """Queued, then the person, in one state event; an answer that repeats it changes nothing (8.9)."""
+    world = World()
+    here = world.start()
+    world.do(HandOff(DANA, here))
+    world.do(Joined(lease(here), ALEX))
+    world.do(Joined(lease(here), ALEX))
+    assert world.story(here)[1:] == ["queued/agent", "idle/human"]
+    assert world.heads[here].person == ALEX
+    assert world.heads[here].queued_at is None
+
+
+def test_a_handoff_that_is_superseded_waits_on() -> None:
+    """A turn that only ends says nothing to a pending handoff: the next one asks."""
+    world = World()
+    here = world.start()
+    world.do(HandOff(DANA, here))
+    world.do(Supersede(lease(here)))
+    assert world.heads[here].handoff_pending
+
+
+@pytest.mark.requirement("ca-38")
+def test_c37_where_the_user_reads_the_account_is_asked_for_in_words_too() -> None:
+    """The message, then the event (8.10, 8.11)."""
+    world = World()
+    here = world.start()
+    world.do(Park(lease(here), 1, ("orders:read",), None, said("m", "Please sign in.")))
+    assert world.story(here)[1:] == ["company: Please sign in.", "needs orders:read", "idle/agent"]
 
 
 def test_an_answer_may_ask_for_the_user() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import overload
 
-from papaver.protocol.conversation.change import Keys, Loaded, SessionRow
+from papaver.protocol.conversation.change import Keys, Loaded, Note, SessionRow
 from papaver.protocol.conversation.decide import decide
 from papaver.protocol.conversation.model import (
     Author,
@@ -24,16 +24,16 @@ from papaver.protocol.conversation.operations import (
     Answered,
     Caller,
     Command,
+    CompanyCommand,
     RequestCommand,
     Say,
     Settled,
     Start,
-    TurnCommand,
     keys,
 )
 from papaver.protocol.conversation.pages import EventIds
 from papaver.protocol.conversation.state import Access, Head, Lease, Receipt
-from papaver.protocol.terms import AccountId, ClientId, ConversationId, MessageId, TurnId, UserId
+from papaver.protocol.terms import AccountId, ClientId, ConversationId, EventId, MessageId, TurnId, UserId
 
 __all__ = ["DANA", "NOW", "World", "lease", "said", "signed_in"]
 
@@ -76,6 +76,10 @@ class World:
     receipts: dict[tuple[ClientId, UserId, MessageId], Receipt] = field(
         default_factory=dict[tuple[ClientId, UserId, MessageId], Receipt]
     )
+    acceptances: dict[tuple[ConversationId, EventId], Receipt] = field(
+        default_factory=dict[tuple[ConversationId, EventId], Receipt]
+    )
+    notes: list[Note] = field(default_factory=list[Note])
     session: SessionRow | None = None
     replayed: bool = False
     lease_lost: bool = False
@@ -84,18 +88,28 @@ class World:
     def load(self, wanted: Keys) -> Loaded:
         receipt = None if wanted.receipt is None else self.receipts.get(wanted.receipt)
         conversation = wanted.conversation or (receipt.conversation_id if receipt else None)
+        acceptance = None if wanted.acceptance is None else self.acceptances.get(wanted.acceptance)
+        head = self._head(conversation)
+        relatives = head if wanted.relatives else None
         return Loaded(
-            head=None if conversation is None else self.heads.get(conversation),
+            head=head,
+            parent=self._head(wanted.parent or (relatives.parent if relatives else None)),
+            direct=self._head(relatives.open_direct if relatives else None),
             receipt=receipt,
+            acceptance=acceptance,
+            accepted=self._head(acceptance.conversation_id if acceptance else None),
             replayed=self.replayed,
             session=self.session,
             lease_lost=self.lease_lost and wanted.lease is not None,
         )
 
+    def _head(self, conversation: ConversationId | None) -> Head | None:
+        return None if conversation is None else self.heads.get(conversation)
+
     @overload
     def do(self, command: RequestCommand) -> Answered: ...
     @overload
-    def do(self, command: TurnCommand) -> Settled: ...
+    def do(self, command: CompanyCommand) -> Settled: ...
     def do(self, command: Command) -> Answered | Settled:
         """Decide and write, all or nothing; events must go on without gaps."""
         wanted = keys(command)
@@ -112,6 +126,10 @@ class World:
         if change.receipt is not None:
             assert wanted.receipt is not None
             self.receipts[wanted.receipt] = change.receipt
+        if change.acceptance is not None:
+            assert wanted.acceptance is not None
+            self.acceptances[wanted.acceptance] = change.acceptance
+        self.notes.extend(change.notes)
         self.ended += change.ended
         return change.result
 
