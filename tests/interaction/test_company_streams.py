@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from papaver.ports.deltas import Delta
 from papaver.protocol.terms import ClientId, ConversationId, MessageId, SessionId
-from papaver.testing.company import CompanyBench, company_bench
-from papaver.web.messages import Response
-from papaver.web.sse import MEDIA_TYPE
+from papaver.testing.company import CompanyBench, Streamed, company_bench
+from papaver.testing.keys import NOW
+from papaver.web.messages import Headers, Response
+from papaver.web.sse import KEEP_ALIVE, MEDIA_TYPE
+from tests.house.company_tokens import SCOPES, TokenTable, bearer
 
 pytestmark = pytest.mark.anyio
 
 CLIENT, SID = ClientId("https://agent.example/agent.json"), SessionId("sid_Yx2b7Qd")
+STREAM = {"accept": MEDIA_TYPE}
+CARD = "https://cards.example/ext"
+A, WIDER = bearer("token-a"), bearer("token-a2")
 
 
 async def started(bench: CompanyBench, **claims: Any) -> tuple[str, str]:
@@ -24,6 +31,20 @@ async def started(bench: CompanyBench, **claims: Any) -> tuple[str, str]:
     conversation = (await bench.start(**claims)).json["conversation_id"]
     page = await bench.read(conversation, **claims)
     return conversation, page.json["cursor"]
+
+
+@asynccontextmanager
+async def open_at(bench: CompanyBench, conversation: str, query: str = "", **options: Any) -> AsyncGenerator[Streamed]:
+    """A stream whose first chunk was taken: everything after it is news."""
+    async with await bench.stream(conversation, query, **options) as stream:
+        assert (await stream.chunk()).startswith(b"retry: 1000\n\n")
+        yield stream
+
+
+def said(event: Any) -> Any:
+    """The JSON of an event that is there."""
+    assert event is not None, "the stream has ended"
+    return json.loads(event.data)
 
 
 async def publish(bench: CompanyBench, conversation: str, *deltas: Delta) -> None:
@@ -37,20 +58,321 @@ async def publish(bench: CompanyBench, conversation: str, *deltas: Delta) -> Non
 async def test_a_read_that_asks_for_a_stream_gets_what_a_page_has() -> None:
     """The id of each event is the id of the SSE event, its JSON the data; what follows comes as it happens."""
     async with company_bench(turns=False) as bench:
-        conversation, cursor = await started(bench)
+        conversation, _ = await started(bench)
         async with await bench.stream(conversation) as stream:
-            assert stream.status == 200
-            assert stream.headers.all("content-type") == (MEDIA_TYPE,)
+            assert (stream.status, stream.headers.all("content-type")) == (200, (MEDIA_TYPE,))
             page = (await bench.read(conversation)).json["events"]
-            events = [await stream.event() for _ in page]
-            assert [(event.id, event.event, json.loads(event.data)) for event in events if event] == [
-                (event["id"], "message", event) for event in page
-            ]
+            for recorded in page:
+                event = await stream.event()
+                assert (event and event.id, event and event.event, said(event)) == (recorded["id"], "message", recorded)
             await bench.say(conversation, "more")
-            event = await stream.event()
-            assert event is not None
-            assert json.loads(event.data)["message"]["text"] == "more"
+            assert said(await stream.event())["message"]["text"] == "more"
             assert bench.company.held == 1
         assert bench.company.held == 0
-        later = await bench.read(conversation, f"cursor={cursor}")
-        assert [later.json["events"][0]["id"]] == [event.id]
+
+
+@pytest.mark.parametrize("page", [1, 2, 100])
+async def test_what_is_recorded_already_comes_page_by_page(page: int) -> None:
+    """Each event once and in order, however many a page has."""
+    async with company_bench(turns=False, page=page) as bench:
+        conversation, _ = await started(bench)
+        for number in range(5):
+            await bench.say(conversation, str(number))
+        async with await bench.stream(conversation) as stream:
+            texts = [said(await stream.event())["message"]["text"] for _ in range(6)]
+        assert texts == ["Hello", "0", "1", "2", "3", "4"]
+
+
+@pytest.mark.requirement("papaver-129")
+async def test_b61_nobody_on_the_way_is_to_hold_a_stream_back() -> None:
+    """Its fields say so, and it begins at once: with the wait before a new connection, and what there is."""
+    async with company_bench(turns=False, stream_retry=7) as bench:
+        conversation, cursor = await started(bench)
+        async with await bench.stream(conversation, f"cursor={cursor}") as stream:
+            assert stream.headers == Headers(
+                [
+                    ("content-type", "text/event-stream"),
+                    ("cache-control", "no-store, no-transform"),
+                    ("x-accel-buffering", "no"),
+                ]
+            )
+            assert await stream.chunk() == b"retry: 7000\n\n"
+
+
+@pytest.mark.requirement("papaver-129")
+async def test_b61_a_stream_without_news_has_a_comment_now_and_then() -> None:
+    """So that it is not taken for dead. It is no event, and nothing is lost beside it."""
+    async with company_bench(turns=False, stream_keep_alive=1) as bench:
+        conversation, cursor = await started(bench)
+        async with open_at(bench, conversation, f"cursor={cursor}") as stream:
+            assert [await stream.chunk() for _ in range(2)] == [KEEP_ALIVE] * 2
+            await bench.say(conversation, "more")
+            assert said(await stream.event())["message"]["text"] == "more"
+
+
+@pytest.mark.requirement("8.6-03")
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream;q=0.5, application/json", "*/*"])
+async def test_a_read_that_asks_for_json_gets_it(accept: str) -> None:
+    """Also where JSON is only the more welcome one, and for the wildcard that every client sends (readings 41)."""
+    async with company_bench(turns=False) as bench:
+        conversation, _ = await started(bench)
+        answer = await bench.read(conversation, headers={"accept": accept})
+        assert (answer.status, answer.headers.first("content-type")) == (200, "application/json")
+
+
+@pytest.mark.requirement("8.6-03")
+async def test_a_company_without_streams_answers_in_json() -> None:
+    """With all that a read has, `wait` too."""
+    async with company_bench(turns=False, stream_longest=0, wait_cap=1) as bench:
+        conversation, cursor = await started(bench)
+        page = (await bench.read(conversation, headers=STREAM)).json
+        assert [event["id"] for event in page["events"]] == [cursor]
+        empty = (await bench.read(conversation, f"cursor={cursor}&wait=1", headers=STREAM)).json
+        assert (empty["events"], empty["cursor"]) == ([], cursor)
+
+
+async def test_a_post_never_streams() -> None:
+    """Whatever it accepts, and with `wait` (readings 41)."""
+    async with company_bench(turns=False, wait_cap=1) as bench:
+        begun = await bench.start(headers=STREAM, query="wait=1")
+        conversation = begun.json["conversation_id"]
+        answers = [await bench.say(conversation, headers={**STREAM, "last-event-id": "evt 1"})]
+        answers += [
+            await bench.send("POST", f"/{conversation}/{what}", {}, headers=STREAM) for what in ("handoff", "close")
+        ]
+        assert [answer.status for answer in answers] == [202, 202, 200]
+        refused = await bench.handled("GET", f"/{conversation}/messages", headers=STREAM)
+        assert isinstance(refused, Response)
+        assert refused.status == 405
+
+
+@pytest.mark.requirement("8.6-08", "8.13-07")
+async def test_last_event_id_wins_over_the_cursor() -> None:
+    """In a stream and in a page, whose empty answer echoes it; an empty one is as none (readings 41)."""
+    async with company_bench(turns=False) as bench:
+        conversation, first = await started(bench)
+        for text in ("two", "three"):
+            await bench.say(conversation, text)
+        ids = [event["id"] for event in (await bench.read(conversation)).json["events"]]
+        for query in ("", f"cursor={first}", "cursor=%00", f"cursor={ids[2]}"):
+            page = await bench.read(conversation, query, headers={"last-event-id": ids[1]})
+            assert [event["id"] for event in page.json["events"]] == [ids[2]]
+            async with await bench.stream(conversation, query, last=ids[1]) as stream:
+                event = await stream.event()
+                assert event is not None
+                assert event.id == ids[2]
+        page = await bench.read(conversation, f"cursor={ids[1]}", headers={"last-event-id": ""})
+        assert [event["id"] for event in page.json["events"]] == [ids[2]]
+        page = await bench.read(conversation, headers={"last-event-id": ids[2]})
+        assert (page.json["events"], page.json["cursor"]) == ([], ids[2])
+
+
+@pytest.mark.requirement("8.13-02")
+async def test_c21_what_is_wrong_is_told_in_json_before_a_stream_begins() -> None:
+    """The status of a read, and nothing is held."""
+    async with company_bench(turns=False) as bench:
+        conversation, _ = await started(bench)
+        _, foreign = await started(bench)
+        wrong = [
+            (bench.read(conversation, headers={**STREAM, "last-event-id": "evt 1"}), 400, "invalid_cursor"),
+            (bench.read(conversation, headers={**STREAM, "last-event-id": foreign}), 400, "invalid_cursor"),
+            (bench.read(conversation, f"cursor={foreign}", headers=STREAM), 400, "invalid_cursor"),
+            (bench.read(conversation, "wait=soon", headers=STREAM), 400, "invalid_request"),
+            (bench.read("cnv_none", headers=STREAM), 404, "conversation_not_found"),
+            (bench.read(conversation, sub="usr_robin", sid="sid_robin", headers=STREAM), 404, "conversation_not_found"),
+            (bench.read(conversation, aud="https://other.example", headers=STREAM), 400, "invalid_session"),
+        ]
+        for reading, status, code in wrong:
+            answer = await reading
+            assert (answer.status, answer.error) == (status, code)
+            assert answer.headers.first("content-type") == "application/json"
+        await bench.company.sessions.end(CLIENT, SID)
+        assert (await bench.read(conversation, headers=STREAM)).error == "session_ended"
+        assert bench.company.held == 0
+
+
+async def test_wait_is_read_and_ignored_in_a_stream() -> None:
+    """A stream holds as long as it does."""
+    async with company_bench(turns=False) as bench:
+        conversation, cursor = await started(bench)
+        async with open_at(bench, conversation, f"cursor={cursor}&wait=0") as stream:
+            await bench.say(conversation, "more")
+            assert said(await stream.event())["message"]["text"] == "more"
+
+
+@pytest.mark.requirement("8.6-05")
+async def test_c22_a_stream_ends_once_it_has_told_of_the_close() -> None:
+    """The last event is the state; whoever asks again gets JSON that says the same, and no stream to wait in."""
+    async with company_bench(turns=False) as bench:
+        conversation, cursor = await started(bench)
+        async with open_at(bench, conversation, f"cursor={cursor}") as stream:
+            await bench.send("POST", f"/{conversation}/close", {})
+            events = await stream.events()
+        assert [(said(event)["type"], said(event)["status"]) for event in events] == [("state", "closed")]
+        again = await bench.read(conversation, headers={**STREAM, "last-event-id": events[0].id})
+        assert (again.json["events"], again.json["status"]) == ([], "closed")
+        async with await bench.stream(conversation, f"cursor={cursor}") as late:
+            assert [event.id for event in await late.events()] == [events[0].id]
+
+
+@pytest.mark.requirement("8.6-09")
+async def test_c19_pieces_come_before_their_message_in_order_and_without_an_id() -> None:
+    """Each with the id that the message will have; the cursor is the events' alone."""
+    pieces = ["I can ", "do that", "."]
+
+    async with company_bench(turns=False) as bench:
+        conversation, cursor = await started(bench)
+        async with open_at(bench, conversation, f"cursor={cursor}") as stream:
+            for number, text in enumerate(pieces):
+                await publish(bench, conversation, piece("msg_r", text, sum(map(len, pieces[:number]))))
+                event = await stream.event()
+                assert event is not None
+                assert (event.event, event.id, said(event)) == (
+                    "text-delta",
+                    None,
+                    {"message_id": "msg_r", "text": text},
+                )
+            await publish(bench, conversation, piece("msg_s", "two", 0), piece("msg_s", " at once", 3))
+            assert [said(await stream.event())["text"] for _ in range(2)] == ["two", " at once"]
+
+
+def piece(message_id: str, text: str, at: int) -> Delta:
+    return Delta(MessageId(message_id), text, at)
+
+
+@pytest.mark.requirement("papaver-130")
+async def test_c19_who_joins_late_gets_no_half_text() -> None:
+    """Nor one that lost a piece: what follows is dropped, the next message is not."""
+    async with company_bench(turns=False) as bench:
+        conversation, cursor = await started(bench)
+        async with open_at(bench, conversation, f"cursor={cursor}") as stream:
+            await publish(
+                bench,
+                conversation,
+                piece("msg_late", " the end", 9),
+                piece("msg_gap", "one ", 0),
+                piece("msg_gap", "three", 8),
+                piece("msg_gap", "one ", 0),
+                piece("msg_odd", "\ud800", 0),
+                piece("msg_whole", "whole", 0),
+            )
+            texts = [said(await stream.event()) for _ in range(2)]
+            assert texts == [{"message_id": "msg_gap", "text": "one "}, {"message_id": "msg_whole", "text": "whole"}]
+
+
+@pytest.mark.requirement("papaver-130")
+async def test_c19_no_piece_of_a_message_that_is_recorded_is_sent() -> None:
+    """Neither with it nor after it, in whatever order the two reach this reader."""
+    async with company_bench(turns=False) as bench:
+        conversation, cursor = await started(bench)
+        async with open_at(bench, conversation, f"cursor={cursor}") as stream:
+            await publish(bench, conversation, piece("msg_2", "wh", 0))
+            assert said(await stream.event()) == {"message_id": "msg_2", "text": "wh"}
+            await publish(bench, conversation, piece("msg_2", "ole", 2))
+            await bench.say(conversation, "whole")
+            assert said(await stream.event())["message"]["id"] == "msg_2"
+            await publish(
+                bench, conversation, piece("msg_2", "!", 5), piece("msg_2", "wh", 0), piece("msg_3", "next", 0)
+            )
+            assert said(await stream.event()) == {"message_id": "msg_3", "text": "next"}
+
+
+async def test_readings_9_a_stream_has_the_extensions_of_its_reader_alone() -> None:
+    """Two streams of one conversation, one of them by a request that declares the extension."""
+    async with company_bench(turns=False) as bench:
+        conversation, cursor = await started(bench)
+        declared = {"poppy-extensions": f'"{CARD}";v="1"'}
+        async with (
+            open_at(bench, conversation, f"cursor={cursor}") as plain,
+            open_at(bench, conversation, f"cursor={cursor}", headers=declared) as knowing,
+        ):
+            extended = bench.message("Hello", extensions={CARD: {"colour": "red"}})
+            await bench.send("POST", f"/{conversation}/messages", {"message": extended}, headers=declared)
+            assert "extensions" not in said(await plain.event())["message"]
+            assert said(await knowing.event())["message"]["extensions"] == {CARD: {"colour": "red"}}
+
+
+@pytest.mark.requirement("papaver-132")
+async def test_a_user_has_so_many_polls_and_streams_together() -> None:
+    """One more is a 429 with Retry-After, in JSON; whoever leaves makes room."""
+    async with company_bench(turns=False, held_per_user=2) as bench:
+        conversation, cursor = await started(bench)
+        poll = asyncio.create_task(bench.read(conversation, f"cursor={cursor}&wait=25"))
+        await bench.held(1)
+        async with await bench.stream(conversation):
+            refused = await bench.read(conversation, headers=STREAM)
+            assert (refused.status, refused.error, refused.headers.first("retry-after")) == (429, "rate_limited", "1")
+        async with await bench.stream(conversation):
+            assert bench.company.held == 2
+        bench.company.stop()
+        await poll
+
+
+@pytest.mark.requirement("8.6-06", "papaver-132")
+async def test_a_stream_ends_when_its_caller_leaves_or_the_company_stops() -> None:
+    """Without a word; what it was waiting for is not consumed. After the stop it begins and ends."""
+    async with company_bench(turns=False) as bench:
+        conversation, cursor = await started(bench)
+        gone = asyncio.Event()
+        async with open_at(bench, conversation, f"cursor={cursor}", gone=gone) as stream:
+            gone.set()
+            assert await stream.chunk() == b""
+        async with open_at(bench, conversation, f"cursor={cursor}") as stream:
+            bench.company.stop()
+            assert await stream.chunk() == b""
+        assert bench.company.held == 0
+        async with open_at(bench, conversation) as stream:
+            assert await stream.chunk() == b""
+
+
+@pytest.mark.requirement("8.6-06", "papaver-132")
+async def test_no_stream_is_longer_than_the_longest() -> None:
+    """A second here; the reader goes on where it was."""
+    async with company_bench(turns=False, stream_longest=1) as bench:
+        conversation, cursor = await started(bench)
+        async with open_at(bench, conversation, f"cursor={cursor}") as stream:
+            assert await stream.chunk() == b""
+        async with open_at(bench, conversation, f"cursor={cursor}") as stream:
+            bench.clock.advance(1)
+            await bench.say(conversation, "more")
+            assert await stream.chunk() == b""
+        async with await bench.stream(conversation, last=cursor) as stream:
+            assert said(await stream.event())["message"]["text"] == "more"
+
+
+@asynccontextmanager
+async def accounts() -> AsyncGenerator[tuple[CompanyBench, TokenTable]]:
+    """A Company whose issuer is a table of tokens, two of them one account's."""
+    table = TokenTable()
+    table.issue("token-a", "acc_a", "orders:read")
+    table.issue("token-a2", "acc_a", "orders:read", "orders:write")
+    async with company_bench(turns=False, sign_in=table, scopes=SCOPES, stream_keep_alive=1) as bench:
+        yield bench, table
+
+
+@pytest.mark.requirement("8.6-06", "papaver-128")
+@pytest.mark.parametrize("why", ["session", "revoked", "expired", "account"])
+@pytest.mark.parametrize("news", [True, False], ids=["news", "no-news"])
+async def test_c85_a_stream_ends_with_what_it_was_opened_by(why: str, news: bool) -> None:
+    """Its Session, its token, or that it was signed out in a conversation that is an account's now: no event comes."""
+    async with accounts() as (bench, table):
+        token = bearer(table.issue("short", "acc_a", "orders:read", until=NOW + 50))
+        mine: dict[str, Any] = {} if why == "account" else token
+        conversation = (await bench.start(**mine)).json["conversation_id"]
+        cursor = (await bench.read(conversation, **mine)).json["cursor"]
+        async with open_at(bench, conversation, f"cursor={cursor}", **mine) as stream:
+            match why:
+                case "session":
+                    await bench.company.sessions.end(CLIENT, SID)
+                case "revoked":
+                    table.revoke("short")
+                case "expired":
+                    bench.clock.advance(50)
+                case _:
+                    await bench.read(conversation, sid="sid_two", **A)
+            if news:
+                await bench.say(conversation, "private", sid="sid_two", **WIDER)
+                await publish(bench, conversation, piece("msg_9", "private", 0))
+            assert await stream.events() == []
+        told = await bench.read(conversation, f"cursor={cursor}", **mine)
+        assert told.status in ((200,) if why == "expired" else (400, 401)), "the table of tokens knows no time"
