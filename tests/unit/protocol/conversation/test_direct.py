@@ -1,4 +1,4 @@
-"""Direct Conversations: whose they are, how one opens, is accepted again, and ends with or without its parent (8.10)."""
+"""Direct Conversations: whose they are, how one opens, is accepted again, ends with or without its parent (8.10)."""
 
 from __future__ import annotations
 
