@@ -55,6 +55,7 @@ class CompanyLimits:
     turns_per_client: int = _limit(32, "of them for one client", low=1)
     hook_attempts: int = _limit(10, "a hook is told of one thing; after that it is logged and left", low=1)
     inactivity: int = _limit(30 * 86400, "conversation closed after inactivity", low=60)
+    events_kept: int = _limit(0, "events are kept, then `cursor_expired`; 0: for ever", low=0)
     documents_fresh_least: int = _limit(60, "client metadata and key sets: fresh at least", low=0)
     documents_fresh_most: int = _limit(3600, "client metadata and key sets: fresh at most", low=1)
     keys_age_most: int = _limit(3600, "key set: longest age, stale use included", low=1)

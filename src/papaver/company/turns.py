@@ -32,7 +32,6 @@ from papaver.protocol.conversation.model import Author, AuthorType, Message, Rol
 from papaver.protocol.conversation.operations import (
     Answer,
     CompanyCommand,
-    Expire,
     Fail,
     LeaseLost,
     Park,
@@ -52,7 +51,6 @@ log = logging.getLogger("papaver.company.turns")
 
 OUTCOME: Final = "outcome"
 AGENT: Final = Author(AuthorType.AGENT)
-SWEPT_AT_ONCE: Final = 100
 LOOK_AFTER: Final = 0.5
 """Seconds between two looks whether a turn is superseded: each piece of a streamed reply wakes its conversation."""
 
@@ -99,18 +97,6 @@ class Turns:
             if not await self._log.journal(leased.lease, OUTCOME, write_outcome(outcome)):
                 raise LeaseLost(detail="before its outcome was journaled")
         await self._apply(_command(leased, outcome, access))
-
-    async def sweep(self) -> int:
-        """Close conversations that nothing has changed for long (8.12); how many."""
-        idle_since = self._clock.now() - self._limits.inactivity
-        closed = 0
-        while True:
-            found = await self._log.conversations(idle_since=idle_since, limit=SWEPT_AT_ONCE)
-            for conversation in found:
-                await self._apply(Expire(conversation, datetime.fromtimestamp(idle_since, UTC)))
-            closed += len(found)
-            if len(found) < SWEPT_AT_ONCE:
-                return closed
 
     async def _nobody(self, leased: LeasedTurn) -> TurnCommand:
         return Unavailable(leased.lease, self._message(Reply(self._texts.nobody)))

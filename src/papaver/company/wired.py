@@ -21,6 +21,7 @@ from papaver.company.outbox import Outbox
 from papaver.company.people import People
 from papaver.company.proofs import Proofs
 from papaver.company.refusals import Refusals
+from papaver.company.retention import Retention
 from papaver.company.runner import Runner
 from papaver.company.services import Services
 from papaver.company.sessions import Sessions
@@ -120,6 +121,7 @@ class Wired:
         self.staff = Staff(tables.log, self.people, self.holding)
         desk = Desk(tables.log, hooks, ids, limits, texts, staffed=staffed)
         self._turns = Turns(tables.log, handler, events, clock, ids, limits, texts, tables.deltas, desk)
+        self._retention = Retention(tables.log, events, clock, limits)
         self._runner = Runner(tables.log, self._turns, clock, ids, limits, store.holder)
         self._outbox = Outbox(tables.log, hooks, clock, limits, store.holder)
         self.health = Health(store, self._runner, self._turns_run, clock)
@@ -169,7 +171,7 @@ class Wired:
             try:
                 await self.sessions.sweep()
                 if not self._elsewhere:
-                    await self._turns.sweep()
+                    await self._retention.sweep()
                 if self.issuer is not None:
                     # In each process: each remembers in its own memory which one-time ids were used.
                     await self.issuer.sweep()
