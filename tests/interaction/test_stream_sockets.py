@@ -73,7 +73,7 @@ async def test_b61_a_stream_is_not_compressed_and_each_event_arrives_at_once(
     """Also in an app that compresses whatever it can, and by the app's own route behind that middleware."""
     async with company_bench(turns=False) as bench, listening(mounted(bench.company)) as port:
         conversation, cursor = await started(bench)
-        accepts = {"accept_encoding": "gzip, br, deflate"}
+        accepts: dict[str, Any] = {"accept_encoding": "gzip, br, deflate"}
         async with reading(bench, port, conversation, f"cursor={cursor}", **accepts) as reader:
             assert reader.status == 200
             assert reader.headers.first("content-type") == "text/event-stream"
@@ -118,7 +118,7 @@ async def test_a_company_that_stops_ends_a_hundred_streams_in_order() -> None:
 @pytest.mark.parametrize("ends", ["stalled", "stopped"])
 async def test_c86_a_reader_that_takes_nothing_costs_little_and_is_closed(ends: str) -> None:
     """Pages are read as they are taken. Another reader of the same conversation is not held up by it."""
-    limits = {"stream_stalled": 1 if ends == "stalled" else 600, "stream_keep_alive": 1}
+    limits: dict[str, Any] = {"stream_stalled": 1 if ends == "stalled" else 600, "stream_keep_alive": 1}
     async with company_bench(turns=False, requests_per_user=1000, **limits) as bench:
         conversation, cursor = await started(bench)
         for number in range(60):
