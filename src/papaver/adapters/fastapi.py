@@ -13,6 +13,7 @@ from papaver.adapters.guards import check_signed_in
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
 from papaver.adapters.starlette import Mounted
 from papaver.company.app import Company
+from papaver.ports.telemetry import Telemetry
 from papaver.protocol.session import VerifiedSession
 from papaver.protocol.signed_in import OAuthCaller, SignedInSession
 
@@ -32,9 +33,15 @@ class Poppy(Mounted):
     """
 
     def __init__(
-        self, app: FastAPI, company: Company, *, network: NetworkSettings | None = None, turns: bool = True
+        self,
+        app: FastAPI,
+        company: Company,
+        *,
+        network: NetworkSettings | None = None,
+        turns: bool = True,
+        telemetry: Telemetry | None = None,
     ) -> None:
-        super().__init__(app, company, network=network, turns=turns)
+        super().__init__(app, company, network=network, turns=turns, telemetry=telemetry)
 
     def session(self) -> Any:
         """A dependency: the verified Session of the request, signed out or in; refusals leave by section 7's table.

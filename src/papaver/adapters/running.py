@@ -17,9 +17,11 @@ from papaver.company.app import Company
 from papaver.company.external_issuer import ExternalIssuer
 from papaver.ports.pages import Pages
 from papaver.ports.personal_agent import Poster
+from papaver.ports.staff_pages import StaffPages
 from papaver.ports.system import Clock, Fetcher, Ids
+from papaver.ports.telemetry import Telemetry
 
-__all__ = ["pages_of", "running"]
+__all__ = ["pages_of", "running", "staff_pages_of"]
 
 
 @asynccontextmanager
@@ -31,10 +33,12 @@ async def running(
     ids: Ids | None = None,
     fetcher: Fetcher | None = None,
     turns: bool = True,
+    telemetry: Telemetry | None = None,
 ) -> AsyncGenerator[CompanyEndpoint]:
     """Run a Company inside an event loop; yields it as an ASGI app. For several on one store, nest the blocks.
 
     `turns=False` serves requests only: another process has to run turns, else each POST raises.
+    `telemetry`: such as `OpenTelemetry()` of `papaver.adapters.otel`.
     SIGTERM and SIGINT end open polls at once; whoever handled the signal before still does.
     """
     async with AsyncExitStack() as stack:
@@ -49,7 +53,9 @@ async def running(
             fetcher,
             pages=pages_of(company),
             poster=await _poster(company, network, stack),
+            staff_pages=staff_pages_of(company),
             turns_elsewhere=not turns,
+            telemetry=telemetry,
         )
         stack.callback(company.unwire)
         stack.enter_context(_on_signals(company.stop))
@@ -68,6 +74,15 @@ def pages_of(company: Company) -> Pages | None:
     from papaver.screens import HtmlPages
 
     return HtmlPages()
+
+
+def staff_pages_of(company: Company) -> StaffPages | None:
+    """What renders the staff console of a Company that has one; nothing is imported for any other."""
+    if not company.has_console:
+        return None
+    from papaver.screens.staff import HtmlStaffPages
+
+    return HtmlStaffPages()
 
 
 async def _poster(company: Company, network: NetworkSettings | None, stack: AsyncExitStack) -> Poster | None:

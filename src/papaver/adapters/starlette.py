@@ -18,6 +18,7 @@ from papaver.adapters.guards import check_signed_in
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
 from papaver.adapters.running import running
 from papaver.company.app import Company
+from papaver.ports.telemetry import Telemetry
 from papaver.protocol.errors import ConfigurationError, PoppyError
 from papaver.protocol.session import VerifiedSession
 from papaver.protocol.signed_in import OAuthCaller, SignedInSession
@@ -77,7 +78,13 @@ class Mounted:
     """
 
     def __init__(
-        self, app: Starlette, company: Company, *, network: NetworkSettings | None = None, turns: bool = True
+        self,
+        app: Starlette,
+        company: Company,
+        *,
+        network: NetworkSettings | None = None,
+        turns: bool = True,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.company = company
         check_distinct(company, [route.company for route in app.router.routes if isinstance(route, CompanyRoute)])
@@ -95,7 +102,7 @@ class Mounted:
 
         @asynccontextmanager
         async def lifespan(inner: Any) -> AsyncGenerator[Any]:
-            async with running(company, network=network, turns=turns), around(inner) as state:
+            async with running(company, network=network, turns=turns, telemetry=telemetry), around(inner) as state:
                 yield state
 
         app.router.lifespan_context = lifespan

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from papaver.adapters.asgi import ASGIApp, Receive, Scope, Send
     from papaver.adapters.httpx2.resolve_map import NetworkSettings
     from papaver.company.app import Company
+    from papaver.ports.telemetry import Telemetry
 
 __all__ = ["serve"]
 
@@ -144,7 +145,7 @@ class _Alone:
 
         await receive()
         try:
-            async with running(self._company, network=self._network) as self._endpoint:
+            async with running(self._company, network=self._network, telemetry=_telemetry()) as self._endpoint:
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
         except PapaverError as error:
@@ -152,6 +153,15 @@ class _Alone:
             await send({"type": "lifespan.startup.failed"})
         else:
             await send({"type": "lifespan.shutdown.complete"})
+
+
+def _telemetry() -> Telemetry | None:
+    """OpenTelemetry, where it is installed: it tells nothing until an SDK is set up (`opentelemetry-instrument`)."""
+    try:
+        from papaver.adapters.otel import OpenTelemetry
+    except ModuleNotFoundError:
+        return None
+    return OpenTelemetry()
 
 
 class _Traced:

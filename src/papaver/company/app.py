@@ -18,13 +18,16 @@ from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.company.sign_in import SignIn
 from papaver.company.staff import Staff
+from papaver.company.staff_console.configuration import Authenticate, ConsoleConfiguration
 from papaver.company.texts import Texts
 from papaver.company.turn import Handler, check_answers_async
 from papaver.company.wired import Wired
 from papaver.ports.company import ClientStore, CompanyStore
 from papaver.ports.pages import Pages
 from papaver.ports.personal_agent import Poster
+from papaver.ports.staff_pages import StaffPages
 from papaver.ports.system import Clock, Fetcher, Ids
+from papaver.ports.telemetry import Telemetry
 from papaver.protocol.company import company_identifier
 from papaver.protocol.dialect import Dialect, Version
 from papaver.protocol.errors import ConfigurationError, PoppyError
@@ -122,6 +125,7 @@ class Company:
         self.hooks = Hooks()
         self._staffed = staffed
         self._handler: Handler | None = None
+        self._console: ConsoleConfiguration | None = None
         self._wired: Wired | None = None
 
     def conversation(self, handler: H) -> H:
@@ -138,6 +142,19 @@ class Company:
         self._handler = handler
         return handler
 
+    def staff_console(self, *, authenticate: Authenticate, path: str | None = None) -> None:
+        """Serve a page on which people take conversations over, at `path` as the app sees it; `{base_url}/staff`.
+
+        `authenticate` says who comes: a `Person`, `SignInAt(url)`, or None for somebody who may not. Without it there
+        is no page. Raises ConfigurationError.
+        """
+        self._console = ConsoleConfiguration.of(self.offer, authenticate, path)
+
+    @property
+    def has_console(self) -> bool:
+        """Whether there is a staff console."""
+        return self._console is not None
+
     def check_complete(self) -> None:
         """What is checked again when it starts to run: it has a handler. Raises ConfigurationError."""
         check_handler(self.offer, self._handler)
@@ -145,6 +162,7 @@ class Company:
     def owns(self, host: str, path: str) -> bool:
         """Whether a request is this Company's: its documents on its own host, its endpoints by path."""
         ours = path in (self._health, self._alive) or self._suffix(path) is not None
+        ours = ours or (self._console is not None and self._console.owns(path))
         return ours or self._documents.owns(host, path) or self._issues(host, path)
 
     def note_unowned(self, host: str, path: str) -> None:
@@ -158,13 +176,17 @@ class Company:
             wired = self._running()
             if incoming.method == "POST":
                 wired.check_turns_run()
-            return await wired.endpoints.conversation(incoming, suffix)
+            return await wired.observed.request(
+                incoming.method, suffix, lambda: wired.endpoints.conversation(incoming, suffix)
+            )
         if self._documents.owns(incoming.host, incoming.path):
             return self._documents.answer(incoming.method, incoming.host, incoming.path)
         if incoming.path == self._health:
             return await self.health(incoming.method, incoming.host)
         if incoming.path == self._alive:
             return alive_response(incoming.method)
+        if self._console is not None and self._console.owns(incoming.path):
+            return await self._running().answer_staff(incoming)
         if self._issues(incoming.host, incoming.path):
             return await self._running().answer_as_issuer(incoming)
         return None
@@ -242,12 +264,14 @@ class Company:
         *,
         pages: Pages | None = None,
         poster: Poster | None = None,
+        staff_pages: StaffPages | None = None,
         turns_elsewhere: bool = False,
+        telemetry: Telemetry | None = None,
     ) -> None:
         """Hand in the outside world; adapters call it. The store is open by then.
 
         `pages`: renders what an embedded issuer shows to Users. `poster`: asks an external issuer about tokens.
-        `turns_elsewhere`: another process runs the turns.
+        `staff_pages`: renders the staff console. `turns_elsewhere`: another process runs the turns. `telemetry`: what spans and metrics are told to.
         """
         self.check_complete()
         check_not_running(self.offer, self._wired)
@@ -272,6 +296,9 @@ class Company:
             self._dpop_nonces,
             self.hooks,
             self._staffed,
+            self._console,
+            staff_pages,
+            telemetry,
         )
 
     def unwire(self) -> None:

@@ -7,10 +7,12 @@ import logging
 from typing import Final
 
 from papaver.company.hooks import Cancelled, DirectClosed, DirectOpened, HandoffMessage, Hooks
+from papaver.company.observed import Silent
 from papaver.company.settings import CompanyLimits
 from papaver.company.turn import messages_of
 from papaver.ports.company import ConversationLog, LeasedNote, Watch
 from papaver.ports.system import Clock
+from papaver.ports.telemetry import Telemetry
 from papaver.protocol.conversation.change import NoteKind
 from papaver.protocol.conversation.model import Message, Role
 from papaver.protocol.terms import ConversationId
@@ -34,9 +36,16 @@ class Outbox:
     """The notes of one Company in this process; several processes share one store."""
 
     def __init__(
-        self, store_log: ConversationLog, hooks: Hooks, clock: Clock, limits: CompanyLimits, holder: str
+        self,
+        store_log: ConversationLog,
+        hooks: Hooks,
+        clock: Clock,
+        limits: CompanyLimits,
+        holder: str,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._log, self._hooks, self._clock, self._limits, self._holder = store_log, hooks, clock, limits, holder
+        self._telemetry = telemetry or Silent()
         self._stopped = asyncio.Event()
         self._telling: set[asyncio.Task[None]] = set()
 
@@ -93,6 +102,7 @@ class Outbox:
         try:
             async with asyncio.timeout(self._limits.turn_timeout):
                 await self._tell(note)
+            self._count(note, "done")
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and self._stopped.is_set():
                 raise
@@ -101,11 +111,15 @@ class Outbox:
                     "a hook failed %d times on %s and is not told again", note.attempts, note.note, exc_info=error
                 )
             else:
+                self._count(note, "failed")
                 delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (note.attempts - 1))
                 log.warning("a hook failed on %s; it is told again in %d s", note.note, delay, exc_info=error)
                 await self._log.later_note(note, self._clock.now() + delay)
                 return
         await self._log.done_note(note)
+
+    def _count(self, note: LeasedNote, outcome: str) -> None:
+        self._telemetry.count("papaver.hooks", kind=note.note.kind.value, outcome=outcome)
 
     async def _tell(self, leased: LeasedNote) -> None:
         note, hooks = leased.note, self._hooks

@@ -51,6 +51,10 @@ class Runner:
         """Lease nothing more; turns that run are given back, due at once for another process."""
         self._stopped.set()
 
+    def __len__(self) -> int:
+        """How many turns run now, in this process."""
+        return len(self._running)
+
     async def run(self) -> None:
         """Until `stop`. A round that fails, such as of a store that is away, is logged and tried again."""
         stopped = asyncio.create_task(self._stopped.wait())

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Final, cast
 
 from papaver.company.journal import Steps
+from papaver.company.observed import Silent
 from papaver.company.outcome import Outcome, read_outcome, write_outcome
 from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Texts
@@ -25,6 +26,7 @@ from papaver.company.writing import Writing
 from papaver.ports.company import ConversationLog, LeasedTurn
 from papaver.ports.deltas import Deltas
 from papaver.ports.system import Clock, Ids
+from papaver.ports.telemetry import Telemetry
 from papaver.protocol.conversation import operations
 from papaver.protocol.conversation.content import as_company_message
 from papaver.protocol.conversation.decide import decide
@@ -72,17 +74,29 @@ class Turns:
         texts: Texts,
         deltas: Deltas,
         desk: Desk | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._log, self._handler, self._events, self._deltas = store_log, handler, events, deltas
         self._clock, self._ids, self._limits, self._texts = clock, ids, limits, texts
-        self._desk = desk or self._nobody
+        self._desk, self._telemetry = desk or self._nobody, telemetry or Silent()
 
     async def run(self, leased: LeasedTurn) -> None:
         """Raises LeaseLost when another process has taken it over, or what the store raises."""
+        head, telemetry, began = leased.head, self._telemetry, self._clock.monotonic()
+        with telemetry.span(
+            "papaver turn", conversation=head.id, turn=leased.lease.turn_id, attempt=head.failures
+        ) as span:
+            how = await self._run(leased)
+            span.note(outcome=how)
+        telemetry.count("papaver.turns", outcome=how)
+        telemetry.measure("papaver.turn.duration", self._clock.monotonic() - began, outcome=how)
+
+    async def _run(self, leased: LeasedTurn) -> str:
+        """How it ended, in a word."""
         head = leased.head
         if head.handoff_pending:
             await self._apply(await self._desk(leased))
-            return
+            return "handoff"
         outcome, access = self._journaled(leased), None
         if outcome is None:
             access = head.access
@@ -93,10 +107,11 @@ class Turns:
                 outcome = await self._outcome(leased)
                 if outcome is None:
                     await self._apply(Supersede(leased.lease))
-                    return
+                    return "superseded"
             if not await self._log.journal(leased.lease, OUTCOME, write_outcome(outcome)):
                 raise LeaseLost(detail="before its outcome was journaled")
         await self._apply(_command(leased, outcome, access))
+        return "needs_scopes" if outcome.needed else "failed" if outcome.failed else "answered"
 
     async def _nobody(self, leased: LeasedTurn) -> TurnCommand:
         return Unavailable(leased.lease, self._message(Reply(self._texts.nobody)))

@@ -16,6 +16,7 @@ from papaver.company.health import Health
 from papaver.company.holding import Holding
 from papaver.company.hooks import Hooks
 from papaver.company.incoming import Incoming
+from papaver.company.observed import Observed
 from papaver.company.offer import Offer
 from papaver.company.outbox import Outbox
 from papaver.company.people import People
@@ -28,6 +29,8 @@ from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.company.sign_in import IssuerParts, RunningIssuer, SignIn
 from papaver.company.staff import Staff
+from papaver.company.staff_console.configuration import ConsoleConfiguration
+from papaver.company.staff_console.running import ConsoleParts, RunningConsole
 from papaver.company.texts import Texts
 from papaver.company.tokens import Tokens
 from papaver.company.turn import Handler
@@ -36,7 +39,9 @@ from papaver.oauth.dpop import Nonces
 from papaver.ports.company import CompanyStore, CompanyTables
 from papaver.ports.pages import Pages
 from papaver.ports.personal_agent import Poster
+from papaver.ports.staff_pages import StaffPages
 from papaver.ports.system import Clock, Fetcher, Ids
+from papaver.ports.telemetry import Telemetry
 from papaver.protocol.conversation.pages import EventIds
 from papaver.protocol.dialect import Dialect, Version
 from papaver.protocol.errors import ConfigurationError
@@ -86,6 +91,9 @@ class Wired:
         dpop_nonces: bool,
         hooks: Hooks,
         staffed: bool,
+        console: ConsoleConfiguration | None,
+        staff_pages: StaffPages | None,
+        telemetry: Telemetry | None,
     ) -> None:
         events = EventIds(tables.secret)
         registry = Clients(tables.clients, fetcher, clock, limits, accept)
@@ -119,12 +127,23 @@ class Wired:
         )
         self.people = People(tables.log, events, clock, ids, texts)
         self.staff = Staff(tables.log, self.people, self.holding)
+        self._console: RunningConsole | None = None
+        if console is not None:
+            secret = tables.secret
+            parts = ConsoleParts(
+                offer, self.staff, self.people, tables.log, self.holding, clock, ids, secret, staff_pages
+            )
+            self._console = RunningConsole(console, parts)
         desk = Desk(tables.log, hooks, ids, limits, texts, staffed=staffed)
-        self._turns = Turns(tables.log, handler, events, clock, ids, limits, texts, tables.deltas, desk)
+        self._turns = Turns(tables.log, handler, events, clock, ids, limits, texts, tables.deltas, desk, telemetry)
         self._retention = Retention(tables.log, events, clock, limits)
         self._runner = Runner(tables.log, self._turns, clock, ids, limits, store.holder)
-        self._outbox = Outbox(tables.log, hooks, clock, limits, store.holder)
+        self._outbox = Outbox(tables.log, hooks, clock, limits, store.holder, telemetry)
         self.health = Health(store, self._runner, self._turns_run, clock)
+        self.observed = Observed(telemetry, clock)
+        if telemetry is not None:
+            telemetry.gauge("papaver.held", lambda: len(self.holding))
+            telemetry.gauge("papaver.turns.running", lambda: len(self._runner))
         self._clock, self._elsewhere = clock, turns_elsewhere
         self._running: asyncio.Task[None] | None = None
 
@@ -132,6 +151,11 @@ class Wired:
         """Answer a request that the issuer owns."""
         assert self.issuer is not None
         return await self.issuer.answer(incoming)
+
+    async def answer_staff(self, incoming: Incoming) -> Response:
+        """Answer a request that the staff console owns."""
+        assert self._console is not None
+        return await self._console.answer(incoming)
 
     def check_turns_run(self) -> None:
         """Raises ConfigurationError when a message could not be answered. After `stop` the next start answers it."""
