@@ -7,25 +7,24 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from papaver.ports.company import PAGE_BYTES, ClientRow, DocumentRow, LeasedTurn, Share
+from papaver.ports.company import PAGE_BYTES, Erased, LeasedNote, LeasedTurn, Share
 from papaver.protocol.conversation import record
-from papaver.protocol.conversation.change import Change, Keys, Loaded, SessionRow, Slice
+from papaver.protocol.conversation.change import Change, Keys, Loaded, Note, Slice
 from papaver.protocol.conversation.model import Event, Status
 from papaver.protocol.conversation.state import Head, Lease, Receipt
-from papaver.protocol.terms import ClientId, CompanyId, ConversationId, MessageId, SessionId, TurnId, UserId
+from papaver.protocol.terms import ClientId, CompanyId, ConversationId, EventId, MessageId, SessionId, TurnId, UserId
 from papaver.stores.deltas import LocalDeltas
 from papaver.stores.faults import StoreFailed
 from papaver.stores.memory_grants import MemoryGrants
+from papaver.stores.memory_tables import MemoryClients, MemorySessions
 from papaver.stores.notify import RegisteredWatch, WatchRegistry
 from papaver.stores.turns import begun, check_change, continues, due_since, given_back, makes_due, seconds
 
 __all__ = ["MemoryStore"]
 
 R = TypeVar("R")
-SEEN_EVERY = 60.0
-"""`seen_at` is written at most once a minute (limits.md)."""
 REPLAYS_PRUNED_EVERY = 1024
 
 
@@ -34,6 +33,7 @@ class _Conversation:
     head: Head
     events: list[Event] = field(default_factory=list[Event])
     sizes: list[int] = field(default_factory=list[int])
+    pruned: int = 0
     due_since: float | None = None
     token: int = 0
     lease: Lease | None = None
@@ -44,10 +44,28 @@ class _Conversation:
     def lease_at(self, now: float) -> Lease | None:
         return self.lease if self.lease is not None and self.lease.until > now else None
 
+    def prune(self) -> None:
+        """Drop the events before the head's `first_seq`."""
+        gone = self.head.first_seq - 1 - self.pruned
+        del self.events[:gone], self.sizes[:gone]
+        self.pruned += gone
+
     def forget_turn(self) -> None:
         self.lease = None
         self.turn_id = None
         self.journal = {}
+
+
+@dataclass(slots=True)
+class _NoteRow:
+    n: int
+    note: Note
+    attempts: int = 0
+    free_at: float = 0.0
+
+
+NOTES = "*"
+"""The topic of the outbox; no conversation has such an id."""
 
 
 def _within(sizes: Sequence[int], max_bytes: int, at_least: int) -> int:
@@ -59,62 +77,17 @@ def _within(sizes: Sequence[int], max_bytes: int, at_least: int) -> int:
     return len(sizes)
 
 
-class _Sessions:
-    def __init__(self) -> None:
-        self.rows: dict[tuple[ClientId, SessionId], SessionRow] = {}
-
-    async def open(self, fresh: SessionRow, *, forget_before: float) -> SessionRow:
-        key = (fresh.client_id, fresh.sid)
-        row = self.rows.get(key)
-        if row is None or (row.ended_at is None and row.seen_at < forget_before):
-            row = self.rows[key] = fresh
-        elif (
-            row.ended_at is None
-            and (row.user_id, row.agent_id) == (fresh.user_id, fresh.agent_id)
-            and fresh.seen_at - row.seen_at >= SEEN_EVERY
-        ):
-            row = self.rows[key] = replace(row, seen_at=fresh.seen_at)
-        return row
-
-    async def load(self, client_id: ClientId, sid: SessionId) -> SessionRow | None:
-        return self.rows.get((client_id, sid))
-
-    async def end(self, client_id: ClientId, sid: SessionId, at: float) -> bool:
-        row = self.rows.get((client_id, sid))
-        if row is None or row.ended_at is not None:
-            return False
-        self.rows[client_id, sid] = replace(row, ended_at=at)
-        return True
-
-    async def end_user(self, client_id: ClientId, user_id: UserId, at: float) -> int:
-        live = [
-            key
-            for key, row in self.rows.items()
-            if (row.client_id, row.user_id) == (client_id, user_id) and row.ended_at is None
-        ]
-        for key in live:
-            self.rows[key] = replace(self.rows[key], ended_at=at)
-        return len(live)
-
-    async def sweep(self, *, forget_before: float, ended_before: float) -> int:
-        old = [
-            key
-            for key, row in self.rows.items()
-            if (row.seen_at < forget_before if row.ended_at is None else row.ended_at < ended_before)
-        ]
-        for key in old:
-            del self.rows[key]
-        return len(old)
-
-
 class _Log:
-    def __init__(self, company: int, sessions: _Sessions, registry: WatchRegistry) -> None:
+    def __init__(self, company: int, sessions: MemorySessions, registry: WatchRegistry) -> None:
         self._company = company
         self._sessions = sessions
         self._registry = registry
         self._rows: dict[ConversationId, _Conversation] = {}
         self._receipts: dict[tuple[ClientId, UserId, MessageId], Receipt] = {}
         self._replays: dict[tuple[ClientId, str], float] = {}
+        self._acceptances: dict[tuple[ConversationId, EventId], Receipt] = {}
+        self._notes: list[_NoteRow] = []
+        self._noted = 0
 
     async def apply(self, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
         loaded = self._load(keys)
@@ -129,6 +102,14 @@ class _Log:
             self._rows[conversation].sizes.append(size)
         if change.receipt is not None and keys.receipt is not None:
             self._receipts[keys.receipt] = change.receipt
+        if change.acceptance is not None and keys.acceptance is not None:
+            self._acceptances[keys.acceptance] = change.acceptance
+        if change.prune:
+            for head in change.heads:
+                self._rows[head.id].prune()
+        for note in change.notes:
+            self._noted += 1
+            self._notes.append(_NoteRow(self._noted, note))
         if keys.replay is not None and not loaded.replayed:
             self._replays[keys.replay.client_id, keys.replay.jti] = keys.replay.until
         if change.ended and lease is not None:
@@ -138,6 +119,8 @@ class _Log:
         self._registry.wake([(self._company, head.id) for head in change.heads])
         if makes_due(change, lease):
             self._registry.wake([(self._company, "")])
+        if change.notes:
+            self._registry.wake([(self._company, NOTES)])
         return change.result
 
     def _load(self, keys: Keys) -> Loaded:
@@ -145,16 +128,24 @@ class _Log:
         conversation = keys.conversation
         if conversation is None and receipt is not None:
             conversation = receipt.conversation_id
-        row = self._rows.get(conversation) if conversation is not None else None
-        parent = self._rows.get(keys.parent) if keys.parent is not None else None
+        acceptance = None if keys.acceptance is None else self._acceptances.get(keys.acceptance)
+        head = self._head(conversation)
+        kin = head if keys.relatives else None
         return Loaded(
-            head=row.head if row is not None else None,
-            parent=parent.head if parent is not None else None,
+            head=head,
+            parent=self._head(keys.parent or (None if kin is None else kin.parent)),
+            direct=self._head(None if kin is None else kin.open_direct),
             receipt=receipt,
+            acceptance=acceptance,
+            accepted=self._head(None if acceptance is None else acceptance.conversation_id),
             replayed=keys.replay is not None and (keys.replay.client_id, keys.replay.jti) in self._replays,
             session=self._sessions.rows.get(keys.session) if keys.session is not None else None,
             lease_lost=keys.lease is not None and self._held(keys.lease) is None,
         )
+
+    def _head(self, conversation: ConversationId | None) -> Head | None:
+        row = None if conversation is None else self._rows.get(conversation)
+        return None if row is None else row.head
 
     def _last_seq(self, conversation: ConversationId) -> int | None:
         row = self._rows.get(conversation)
@@ -185,12 +176,13 @@ class _Log:
         row = self._rows.get(conversation)
         if row is None:
             return None
-        count = _within(row.sizes[after_seq : after_seq + limit], max_bytes, 1)
-        events = tuple(row.events[after_seq : after_seq + count])
+        start = max(0, after_seq - row.pruned)
+        count = _within(row.sizes[start : start + limit], max_bytes, 1)
+        events = tuple(row.events[start : start + count])
         return Slice(
             head=row.head,
             events=events,
-            more=after_seq + len(events) < len(row.events),
+            more=start + len(events) < len(row.events),
             session=self._sessions.rows.get(session) if session is not None else None,
         )
 
@@ -206,7 +198,7 @@ class _Log:
         row = self._rows.get(conversation)
         if row is None:
             return ()
-        end = max(0, min(before_seq - 1, len(row.events)))
+        end = max(0, min(before_seq - 1 - row.pruned, len(row.events)))
         count = _within(row.sizes[max(0, end - limit) : end][::-1], max_bytes, at_least)
         return tuple(row.events[end - count : end])
 
@@ -217,6 +209,70 @@ class _Log:
             if row.head.status is not Status.CLOSED and seconds(row.head) <= idle_since
         ]
         return tuple(head.id for head in sorted(idle, key=lambda head: (seconds(head), head.id))[:limit])
+
+    async def attention(self, limit: int) -> tuple[Head, ...]:
+        heads = [row.head for row in self._rows.values() if row.head.status is not Status.CLOSED]
+        waiting = [head for head in heads if head.queued_at is not None]
+        joined = [head for head in heads if head.queued_at is None and head.person is not None]
+        waiting.sort(key=lambda head: (head.queued_at or head.changed_at, head.id))
+        joined.sort(key=lambda head: (head.changed_at, head.id))
+        return (*waiting, *joined)[:limit]
+
+    async def listed(
+        self,
+        *,
+        client_id: ClientId | None = None,
+        user_id: UserId | None = None,
+        after: ConversationId | None = None,
+        limit: int = 100,
+    ) -> tuple[Head, ...]:
+        heads = (self._rows[id].head for id in sorted(self._rows) if after is None or id > after)
+        found = [
+            head
+            for head in heads
+            if (client_id is None or head.client_id == client_id) and (user_id is None or head.user_id == user_id)
+        ]
+        return tuple(found[:limit])
+
+    async def prunable(self, *, before: float, limit: int) -> tuple[ConversationId, ...]:
+        since = {id: row.head.prunable_from for id, row in self._rows.items()}
+        old = [(at, id) for id, at in since.items() if at is not None and at.timestamp() < before]
+        return tuple(id for _, id in sorted(old)[:limit])
+
+    async def take_note(self, holder: str, *, now: float, until: float) -> LeasedNote | None:
+        seen: set[ConversationId] = set()
+        for row in self._notes:
+            first = row.note.conversation not in seen
+            seen.add(row.note.conversation)
+            if first and row.free_at <= now:
+                row.attempts += 1
+                row.free_at = until
+                return LeasedNote(row.n, row.note, row.attempts)
+        return None
+
+    async def done_note(self, note: LeasedNote) -> None:
+        self._notes = [row for row in self._notes if row.n != note.n]
+
+    async def later_note(self, note: LeasedNote, at: float) -> None:
+        for row in self._notes:
+            if row.n == note.n:
+                row.free_at = at
+
+    def watch_notes(self) -> RegisteredWatch:
+        return self._registry.watch((self._company, NOTES))
+
+    def erase(self, client_id: ClientId, user_id: UserId) -> tuple[int, int]:
+        """The conversations of a User, and their events; how many of each."""
+        gone = {
+            id: row for id, row in self._rows.items() if (row.head.client_id, row.head.user_id) == (client_id, user_id)
+        }
+        for id in gone:
+            del self._rows[id]
+        self._receipts = {key: row for key, row in self._receipts.items() if row.conversation_id not in gone}
+        self._acceptances = {key: row for key, row in self._acceptances.items() if row.conversation_id not in gone}
+        self._notes = [row for row in self._notes if row.note.conversation not in gone]
+        self._registry.wake([(self._company, id) for id in gone])
+        return len(gone), sum(len(row.events) for row in gone.values())
 
     def watch(self, conversation: ConversationId) -> RegisteredWatch:
         return self._registry.watch((self._company, conversation))
@@ -285,53 +341,18 @@ class _Log:
         return sum(row.lease_at(now) is not None for row in self._rows.values())
 
 
-class _Clients:
-    def __init__(self) -> None:
-        self._rows: dict[ClientId, ClientRow] = {}
-        self._documents: dict[str, DocumentRow] = {}
-
-    async def verdict(self, client_id: ClientId) -> Literal["allowed", "blocked"] | None:
-        row = self._rows.get(client_id)
-        return row.verdict if row is not None else None
-
-    async def judge(self, client_id: ClientId, verdict: Literal["allowed", "blocked"] | None) -> None:
-        row = self._rows.get(client_id, ClientRow(client_id, None))
-        self._rows[client_id] = replace(row, verdict=verdict)
-
-    async def seen(self, client_id: ClientId, at: float) -> None:
-        row = self._rows.get(client_id, ClientRow(client_id, None))
-        self._rows[client_id] = replace(row, seen_at=at if row.seen_at is None else max(row.seen_at, at))
-
-    async def clients(self) -> tuple[ClientRow, ...]:
-        return tuple(self._rows[client_id] for client_id in sorted(self._rows))
-
-    async def keep_document(self, row: DocumentRow) -> None:
-        self._documents[row.url] = row
-
-    async def load_document(self, url: str) -> DocumentRow | None:
-        return self._documents.get(url)
-
-    async def drop_document(self, url: str) -> None:
-        self._documents.pop(url, None)
-
-    async def sweep(self, *, fetched_before: float, seen_before: float) -> int:
-        old = [row.url for row in self._documents.values() if row.fetched_at < fetched_before]
-        gone = [row.client_id for row in self._rows.values() if not row.verdict and (row.seen_at or 0) < seen_before]
-        for url in old:
-            del self._documents[url]
-        for client_id in gone:
-            del self._rows[client_id]
-        return len(old) + len(gone)
-
-
 class _Tables:
     def __init__(self, company: int, registry: WatchRegistry) -> None:
-        self.sessions = _Sessions()
+        self.sessions = MemorySessions()
         self.log = _Log(company, self.sessions, registry)
-        self.clients = _Clients()
+        self.clients = MemoryClients()
         self.grants = MemoryGrants()
         self.deltas = LocalDeltas(company, registry)
         self.secret = secrets.token_bytes(32)
+
+    async def erase(self, client_id: ClientId, user_id: UserId) -> Erased:
+        conversations, events = self.log.erase(client_id, user_id)
+        return Erased(conversations, events, self.sessions.erase(client_id, user_id))
 
 
 class MemoryStore:
