@@ -271,7 +271,8 @@ class Company:
         """Hand in the outside world; adapters call it. The store is open by then.
 
         `pages`: renders what an embedded issuer shows to Users. `poster`: asks an external issuer about tokens.
-        `staff_pages`: renders the staff console. `turns_elsewhere`: another process runs the turns. `telemetry`: what spans and metrics are told to.
+        `staff_pages`: renders the staff console.
+        `turns_elsewhere`: another process runs the turns. `telemetry`: what spans and metrics are told to.
         """
         self.check_complete()
         check_not_running(self.offer, self._wired)

@@ -6,7 +6,7 @@ from typing import Final
 
 from papaver.web.messages import Headers
 
-__all__ = ["asset_headers", "page_headers"]
+__all__ = ["asset_headers", "framed_headers", "page_headers", "staff_headers"]
 
 # Chromium applies `form-action` to every redirect that follows a form. After consent those are the Personal Agent's, on
 # hosts that only it knows, or on loopback; a policy cannot name [::1] (ADR 0028).
@@ -18,6 +18,20 @@ POLICY: Final = "; ".join(
         "base-uri 'none'",
         "frame-ancestors 'none'",
         "form-action 'self' https: http:",
+    )
+)
+# Staff pages send forms home and nowhere else, run the one script of ours, and show what is new in a frame of ours.
+STAFF_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "script-src 'self'",
+        "connect-src 'self'",
+        "frame-src 'self'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors {framing}",
     )
 )
 # `same-origin` rather than `no-referrer`: with the latter a browser sends `Origin: null` with our own forms, and a
@@ -40,9 +54,25 @@ _PAGE: Final = Headers(
 )
 
 
+_STAFF: Final = _PAGE.with_(("content-security-policy", STAFF_POLICY.format(framing="'none'")))
+_FRAMED: Final = _PAGE.with_(
+    ("content-security-policy", STAFF_POLICY.format(framing="'self'")), ("x-frame-options", "SAMEORIGIN")
+)
+
+
 def page_headers() -> Headers:
     """Of every page."""
     return _PAGE
+
+
+def staff_headers() -> Headers:
+    """Of every page of the staff console."""
+    return _STAFF
+
+
+def framed_headers() -> Headers:
+    """Of the one page without forms that a page of the console shows in a frame."""
+    return _FRAMED
 
 
 def asset_headers(media_type: str) -> Headers:

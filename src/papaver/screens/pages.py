@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from hashlib import sha256
-from importlib.resources import files
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
 from papaver.ports.pages import ConnectedView, ConsentView, DeviceView, MessageView, ShownScope
-from papaver.screens.headers import asset_headers, page_headers
-from papaver.screens.shown import line, name, plain_date
+from papaver.screens.headers import page_headers
+from papaver.screens.rendering import Rendering
+from papaver.screens.shown import name, plain_date
 from papaver.web.messages import Response
 
-__all__ = ["HtmlPages"]
-
-ASSETS: Final = {"style.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+__all__ = ["HtmlPages", "hints", "iso_date"]
 
 
 class HtmlPages:
@@ -28,19 +22,11 @@ class HtmlPages:
     """
 
     def __init__(self, *, assets: str = "assets") -> None:
-        folder = files("papaver.screens") / "static"
-        self._assets = {path: (folder / path).read_bytes() for path in ASSETS}
-        self._templates = Environment(
-            loader=PackageLoader("papaver.screens", "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            finalize=_seen,
-            trim_blocks=True,
-            lstrip_blocks=True,
+        self._rendering = Rendering(
+            ("style.css", "icon.svg"),
+            {"name": name, "plain_date": plain_date, "iso_date": iso_date},
+            {"hints": hints, "assets": assets.rstrip("/")},
         )
-        self._templates.filters.update(name=name, plain_date=plain_date, iso_date=iso_date)
-        edition = sha256(b"".join(self._assets.values())).hexdigest()[:12]
-        self._given = {"hints": hints, "assets": assets.rstrip("/"), "edition": edition}
 
     def consent(self, view: ConsentView, status: int = 200) -> Response:
         """Shall this agent get these scopes?"""
@@ -60,12 +46,10 @@ class HtmlPages:
 
     def asset(self, path: str) -> Response | None:
         """`style.css` or `icon.svg`; None for any other name."""
-        body = self._assets.get(path)
-        return None if body is None else Response(200, asset_headers(ASSETS[path]), body)
+        return self._rendering.asset(path)
 
     def _page(self, template: str, view: object, status: int) -> Response:
-        html = self._templates.get_template(template).render(self._given, view=view)
-        return Response(status, page_headers(), html.encode())
+        return self._rendering.page(template, status, page_headers(), view=view)
 
 
 def hints(scope: ShownScope) -> tuple[tuple[str, str], ...]:
@@ -82,11 +66,6 @@ def iso_date(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, UTC).date().isoformat()
     except (OverflowError, ValueError, OSError):
         return ""
-
-
-def _seen(value: object) -> object:
-    """Whatever a template puts out goes through here, before it is escaped."""
-    return line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 _CHANGES: Final = {

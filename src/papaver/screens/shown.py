@@ -6,7 +6,7 @@ import unicodedata
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["MOST_OF_A_NAME", "line", "name", "plain_date"]
+__all__ = ["MOST_OF_A_NAME", "block", "line", "moment", "name", "plain_date", "waited"]
 
 MOST_OF_A_NAME: Final = 80
 """Characters of a name that are shown; a longer one is cut, so that it cannot push away what stands beside it."""
@@ -32,6 +32,18 @@ def line(text: str, most: int = MOST) -> str:
     return found if len(found) <= most else f"{found[: most - 1]}…"
 
 
+def block(text: str, most: int = 20_000) -> str:
+    """`text` of several lines, each as `line` has it, its indentation kept; blank lines never two in a row."""
+    lines: list[str] = []
+    for one in text[: most * 2].splitlines():
+        indent = min(len(one) - len(one.lstrip(" ")), 40)
+        seen = line(one, most)
+        if seen or (lines and lines[-1]):
+            lines.append(" " * indent * bool(seen) + seen)
+    found = "\n".join(lines).rstrip("\n")
+    return found if len(found) <= most else f"{found[: most - 1]}…"
+
+
 def name(text: str) -> str:
     """What somebody calls itself, short enough to stand in a sentence; empty when nothing of it can be seen."""
     return line(text, MOST_OF_A_NAME)
@@ -44,6 +56,24 @@ def plain_date(seconds: float) -> str:
     except (OverflowError, ValueError, OSError):
         return ""
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def moment(seconds: float) -> str:
+    """A time as people write it, such as 3 March, 14:05 UTC. `seconds` is Unix time; beyond the calendar: empty."""
+    try:
+        at = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return f"{at.day} {_MONTHS[at.month - 1]}, {at:%H:%M} UTC"
+
+
+def waited(seconds: int) -> str:
+    """How long, in two words at most, such as 5 min 20 s. The pages' script writes the same."""
+    minutes, left = divmod(seconds, 60)
+    hours, minutes_left = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes_left} min"
+    return f"{minutes} min {left} s" if minutes else f"{left} s"
 
 
 _MONTHS: Final = (

@@ -1,12 +1,11 @@
-"""Browsers at the issuer's pages: which one it is, by a cookie, and whether a form is our own (RFC 9700 4.7)."""
+"""Browsers at our own pages: which one it is, by a cookie, and whether a form is our own (RFC 9700 4.7)."""
 
 from __future__ import annotations
 
 import hmac
 import re
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
-from papaver.company.authserver.configuration import Configuration
 from papaver.ports.system import Ids
 from papaver.values.base64url import encode
 from papaver.values.errors import PapaverError
@@ -14,14 +13,24 @@ from papaver.values.rules import rule
 from papaver.values.secret import SecretBytes
 from papaver.web.messages import Headers
 
-__all__ = ["Browsers", "Cookie", "ForeignForm", "check_csrf", "check_same_origin"]
+__all__ = ["Browsers", "Cookie", "ForeignForm", "Site", "check_csrf", "check_same_origin"]
 
-Cookie = Literal["browser", "connected"]
+Cookie = Literal["browser", "connected", "staff"]
 _VALUE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII).fullmatch
 
 
+class Site(Protocol):
+    """Where our pages are: the origin, and the path below which all of them are, as browsers see it."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def origin(self) -> str: ...
+
+
 class ForeignForm(PapaverError):
-    """A form that did not come from this issuer's own page."""
+    """A form that did not come from our own page."""
 
     code = "foreign_form"
     description = "this form did not come from this page; open the page again"
@@ -47,13 +56,13 @@ def check_csrf(found: str | None, expected: str) -> None:
 
 
 class Browsers:
-    """Cookies and form tokens of one issuer.
+    """Cookies and form tokens of one site, such as an issuer.
 
-    The cookies are sent to the issuer alone: `__Host-` where it has its host for itself, else limited to its path.
+    The cookies are sent to it alone: `__Host-` where it has its host for itself, else limited to its path.
     """
 
-    def __init__(self, configuration: Configuration, key: SecretBytes, ids: Ids) -> None:
-        self._path, self._origin = configuration.path, configuration.origin
+    def __init__(self, site: Site, key: SecretBytes, ids: Ids) -> None:
+        self._path, self._origin = site.path, site.origin
         self._key, self._ids = key, ids
 
     def name(self, cookie: Cookie) -> str:
