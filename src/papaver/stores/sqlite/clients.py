@@ -7,8 +7,8 @@ from typing import Literal
 
 from papaver.ports.company import ClientRow, DocumentRow
 from papaver.protocol.terms import ClientId
+from papaver.stores.sessions import SEEN_EVERY
 from papaver.stores.sqlite.database import Database
-from papaver.stores.sqlite.sessions import SEEN_EVERY
 from papaver.stores.sqlite.writer import Transaction
 
 __all__ = ["SqliteClients"]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 
 from papaver.protocol.conversation.change import SessionRow
 from papaver.protocol.terms import ClientId, SessionId, UserId
+from papaver.stores.sessions import opened
 from papaver.stores.sqlite.database import Database
 from papaver.stores.sqlite.forms import SESSION_COLUMNS, read_session
 from papaver.stores.sqlite.writer import Transaction
 
-__all__ = ["SEEN_EVERY", "SqliteSessions", "load_session"]
+__all__ = ["SqliteSessions", "load_session"]
 
-SEEN_EVERY = 60.0
-"""`seen_at` is written at most once a minute (limits.md)."""
 SWEPT_AT_ONCE = 500
 """Rows that one transaction of a sweep deletes: nobody's message waits for a long one."""
 
@@ -37,13 +35,13 @@ class SqliteSessions:
 
     async def open(self, fresh: SessionRow, *, forget_before: float) -> SessionRow:
         stored = await self.load(fresh.client_id, fresh.sid)
-        if stored is not None and _opened(stored, fresh, forget_before) is stored:
+        if stored is not None and opened(stored, fresh, forget_before) is stored:
             return stored
         return await self._database.writer.run(lambda transaction: self._open(transaction, fresh, forget_before))
 
     def _open(self, transaction: Transaction, fresh: SessionRow, forget_before: float) -> SessionRow:
         stored = load_session(transaction.connection, self._company, fresh.client_id, fresh.sid)
-        row = fresh if stored is None else _opened(stored, fresh, forget_before)
+        row = fresh if stored is None else opened(stored, fresh, forget_before)
         if row is not stored:
             transaction.connection.execute(
                 f"INSERT OR REPLACE INTO sessions (company, {SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -94,15 +92,3 @@ class SqliteSessions:
         return await self._database.writer.run(
             lambda transaction: transaction.connection.execute(statement, values).rowcount
         )
-
-
-def _opened(stored: SessionRow, fresh: SessionRow, forget_before: float) -> SessionRow:
-    """The row that `open` leaves: `stored` itself when there is nothing to write."""
-    if stored.ended_at is not None:
-        return stored
-    if stored.seen_at < forget_before:
-        return fresh
-    same = (stored.user_id, stored.agent_id) == (fresh.user_id, fresh.agent_id)
-    if same and fresh.seen_at - stored.seen_at >= SEEN_EVERY:
-        return replace(stored, seen_at=fresh.seen_at)
-    return stored
