@@ -260,12 +260,8 @@ async def test_c91_the_limits_are_settings() -> None:
 
 
 @pytest.mark.requirement("papaver-23")
-@pytest.mark.parametrize(
-    "members",
-    [{"parent_conversation_id": "cnv_1"}, {"user_requested_event_id": "evt_1", "parent_conversation_id": "c"}],
-)
-async def test_a_start_that_asks_for_a_direct_conversation_is_refused(members: dict[str, str]) -> None:
-    """None are offered, so nothing is recorded."""
+async def test_an_acceptance_names_its_parent() -> None:
+    """An event alone is refused, and nothing is recorded (8.10)."""
     async with company_bench(turns=False) as bench:
-        answer = await bench.send("POST", "", {"message": bench.message(), **members})
+        answer = await bench.send("POST", "", {"message": bench.message(), "user_requested_event_id": "evt_1"})
         assert (answer.status, answer.error) == (400, "invalid_request")

@@ -288,7 +288,8 @@ class Turn:
             ]
             data = {**(data or {}), "components": shown}
             text = text or "\n\n".join(one.fallback_text for one in writing.components)
-        return replace(reply, text=text, data=data) if text or data or reply.extensions else None
+        empty = not (text or data or reply.extensions)
+        return None if empty and not isinstance(returned, Reply) else replace(reply, text=text, data=data)
 
     def outcome(self, messages: tuple[Message, ...]) -> Outcome:
         """The messages, and what the handler asked for besides."""
