@@ -20,7 +20,7 @@ from papaver.stores.faults import StoreFailed
 from papaver.stores.memory_grants import MemoryGrants
 from papaver.stores.memory_tables import MemoryClients, MemorySessions
 from papaver.stores.notify import RegisteredWatch, WatchRegistry
-from papaver.stores.turns import begun, check_change, continues, due_since, given_back, makes_due, seconds
+from papaver.stores.turns import NOTES, begun, check_change, continues, due_since, given_back, makes_due, seconds
 
 __all__ = ["MemoryStore"]
 
@@ -62,10 +62,6 @@ class _NoteRow:
     note: Note
     attempts: int = 0
     free_at: float = 0.0
-
-
-NOTES = "*"
-"""The topic of the outbox; no conversation has such an id."""
 
 
 def _within(sizes: Sequence[int], max_bytes: int, at_least: int) -> int:

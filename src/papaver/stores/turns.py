@@ -1,16 +1,32 @@
-"""The few rules about turns that every store follows, as pure functions over heads (architecture 3.6)."""
+"""The few rules about heads, turns and changes that every store follows, as pure functions over heads (architecture 3.6)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from papaver.protocol.conversation.change import Change, Keys, Loaded
+from papaver.protocol.conversation.model import Status
 from papaver.protocol.conversation.state import Head, Lease
 from papaver.protocol.terms import ConversationId
 from papaver.stores.faults import StoreMisused
 
-__all__ = ["begun", "check_change", "continues", "due_since", "given_back", "makes_due", "seconds"]
+__all__ = [
+    "NOTES",
+    "attends",
+    "begun",
+    "check_change",
+    "continues",
+    "due_since",
+    "given_back",
+    "makes_due",
+    "prunable",
+    "seconds",
+]
+
+NOTES: Final = "*"
+"""The topic of a Company's outbox, as "" is that of its turns; no conversation has such an id."""
 
 
 def seconds(head: Head) -> float:
@@ -46,6 +62,20 @@ def given_back(head: Head) -> Head:
     return replace(head, failures=max(0, head.failures - 1))
 
 
+def attends(head: Head) -> tuple[int | None, float | None]:
+    """1 while a person is waited for, 2 while one has joined, None else; and since when, seconds since the epoch."""
+    if head.status is Status.CLOSED:
+        return None, None
+    if head.queued_at is not None:
+        return 1, head.queued_at.timestamp()
+    return (2, 0.0) if head.person is not None else (None, None)
+
+
+def prunable(head: Head) -> float | None:
+    """Since when there is an event that may go one day, seconds since the epoch."""
+    return None if head.prunable_from is None else head.prunable_from.timestamp()
+
+
 def makes_due(change: Change[object], lease: Lease | None) -> bool:
     """Whether a turn may have become due by this change, so that a runner is to be woken."""
     return (lease is None or change.ended) and any(head.turn_due for head in change.heads)
@@ -64,6 +94,10 @@ def check_change(
         raise StoreMisused("only a turn ends")
     if change.receipt is not None and (keys.receipt is None or loaded.receipt is not None):
         raise StoreMisused("a receipt is written once, under the key that was loaded")
+    if change.acceptance is not None and (keys.acceptance is None or loaded.acceptance is not None):
+        raise StoreMisused("an acceptance is written once, under the key that was loaded")
+    if change.prune and any(head.first_seq > head.last_seq for head in change.heads):
+        raise StoreMisused("the newest event is never pruned")
     newest = {head.id: last_seq(head.id) or 0 for head in change.heads}
     for conversation, seq, _ in change.events:
         if newest.get(conversation) != seq - 1:

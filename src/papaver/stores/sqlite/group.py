@@ -9,10 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, cast
 
 from papaver.protocol.conversation import record
-from papaver.protocol.conversation.change import Change, Keys, Loaded, SessionRow
+from papaver.protocol.conversation.change import Change, Keys, Loaded, Note, SessionRow
 from papaver.protocol.conversation.model import Status
 from papaver.protocol.conversation.state import Head, Lease, Receipt
 from papaver.protocol.terms import ClientId, ConversationId, SessionId
@@ -22,7 +23,7 @@ from papaver.stores.sqlite.rows import execute_in, insert_rows, select_in
 from papaver.stores.sqlite.sessions import load_session
 from papaver.stores.sqlite.shares import Shares
 from papaver.stores.sqlite.writer import Transaction
-from papaver.stores.turns import due_since, seconds
+from papaver.stores.turns import attends, due_since, prunable, seconds
 
 if TYPE_CHECKING:
     from papaver.stores.sqlite.log import SqliteLog
@@ -38,7 +39,10 @@ _RECEIPTS = (
     "SELECT key, fingerprint, conversation, accepted_as, status, responder FROM receipts WHERE company = ? AND key"
 )
 _FORGET_JOURNAL = "DELETE FROM journal WHERE company = ? AND conversation"
-_HEAD_COLUMNS = "company, id, head, changed_at, closed, changed_day, due_since, client_key, user_key"
+_HEAD_COLUMNS = (
+    "company, id, head, changed_at, closed, changed_day, due_since, client_key, user_key,"
+    " attends, attends_since, prunable"
+)
 _SAME_COLUMNS = "company, id, head, changed_at, closed, changed_day"
 _SAME = " ON CONFLICT DO UPDATE SET head = excluded.head, changed_at = excluded.changed_at"
 """For a head of which nothing else has changed: SQLite rewrites the index of each column that is named."""
@@ -64,11 +68,13 @@ def lost(lease: Lease, stored: Stored | None) -> bool:
 class Apply:
     """One call of `ConversationLog.apply`, waiting for its group."""
 
-    __slots__ = ("decide", "keys", "log", "receipt")
+    __slots__ = ("acceptance", "decide", "keys", "log", "receipt")
 
     def __init__(self, log: SqliteLog, keys: Keys, decide: Callable[[Loaded], Change[object]]) -> None:
         self.log, self.keys, self.decide = log, keys, decide
         self.receipt = None if keys.receipt is None else digest(*keys.receipt)
+        # Two parts, where a message's key has three: the two never meet.
+        self.acceptance = None if keys.acceptance is None else digest(*keys.acceptance)
 
     def __call__(self, transaction: Transaction) -> object:
         return self.log.change(transaction, self)
@@ -88,7 +94,9 @@ class Group:
         "_fresh",
         "_heads",
         "_journal",
+        "_notes",
         "_now",
+        "_pruned",
         "_receipts",
         "_rows",
         "_sessions",
@@ -111,6 +119,8 @@ class Group:
         self._events: list[tuple[object, ...]] = []
         self._fresh: list[tuple[object, ...]] = []
         self._journal: dict[tuple[ConversationId, str], bytes] = {}
+        self._notes: list[Note] = []
+        self._pruned: list[tuple[int, ConversationId, int]] = []
         self.dead: tuple[str, ...] | None = None
         self.shares: dict[str, Shares] = {}
         self.replays = Replays(company)
@@ -150,14 +160,15 @@ class Group:
         self._events.clear()
         self._fresh.clear()
         self._journal.clear()
+        self._notes.clear()
+        self._pruned.clear()
 
     def _load(self, transaction: Transaction) -> None:
         conversations: list[ConversationId] = []
         receipts: list[bytes] = []
         for one in transaction.operations:
             if isinstance(one, Apply) and one.log.group is self:
-                if one.receipt is not None:
-                    receipts.append(one.receipt)
+                receipts += [key for key in (one.receipt, one.acceptance) if key is not None]
                 if one.keys.conversation is not None and one.keys.conversation not in self._heads:
                     conversations.append(one.keys.conversation)
         if conversations:
@@ -214,7 +225,7 @@ class Group:
         """A step of a turn; one of a turn that ends in the same group is never written."""
         self._journal[conversation, key] = value
 
-    def note(self, change: Change[object], receipt: bytes | None, ended: ConversationId | None) -> None:
+    def note(self, change: Change[object], apply: Apply, ended: ConversationId | None) -> None:
         """Hold a change back for COMMIT. Raises RecordError for what cannot be stored; then nothing is noted."""
         rows = {head.id: record.write_head(head) for head in change.heads}
         events = [(self._company, conversation, seq, record.write(event)) for conversation, seq, event in change.events]
@@ -225,8 +236,12 @@ class Group:
         for head in change.heads:
             self._note_head(head, rows[head.id], ended=head.id == ended)
         self._events += events
-        if change.receipt is not None and receipt is not None:
-            self._note_receipt(receipt, change.receipt)
+        for key, receipt in ((apply.receipt, change.receipt), (apply.acceptance, change.acceptance)):
+            if key is not None and receipt is not None:
+                self._note_receipt(key, receipt)
+        self._notes += change.notes
+        if change.prune:
+            self._pruned += [(self._company, head.id, head.first_seq) for head in change.heads]
 
     def _note_head(self, head: Head, row: bytes, *, ended: bool) -> None:
         id = head.id
@@ -271,9 +286,23 @@ class Group:
             columns = "company, conversation, key, value"
             steps = [(self._company, *step, value) for step, value in self._journal.items()]
             insert_rows(connection, "journal", columns, steps, " ON CONFLICT DO UPDATE SET value = excluded.value")
+        if self._notes:
+            self._write_notes(connection)
+        for pruned in self._pruned:
+            connection.execute("DELETE FROM events WHERE company = ? AND conversation = ? AND seq < ?", pruned)
         if self._ended:
             execute_in(connection, _FORGET_JOURNAL, (self._company,), list(self._ended))
         self._clear()
+
+    def _write_notes(self, connection: sqlite3.Connection) -> None:
+        (n,) = connection.execute(
+            "SELECT coalesce(max(n), 0) FROM notes WHERE company = ?", (self._company,)
+        ).fetchone()
+        rows = [
+            (self._company, n + place, note.conversation, note.kind.value, note.seq, note.first_seq)
+            for place, note in enumerate(self._notes, 1)
+        ]
+        insert_rows(connection, "notes", "company, n, conversation, kind, seq, first_seq", rows)
 
     def _write_heads(self, connection: sqlite3.Connection) -> None:
         company, fresh, same = self._company, list[tuple[object, ...]](), list[tuple[object, ...]]()
@@ -284,11 +313,14 @@ class Group:
             if before is None:
                 client, user = now.head.client_id, now.head.user_id
                 whose = number(client), number(client, user)
-                fresh.append((company, id, row, at, now.closed, now.changed_day, now.due_since, *whose))
+                rare = (*attends(now.head), prunable(now.head))
+                fresh.append((company, id, row, at, now.closed, now.changed_day, now.due_since, *whose, *rare))
                 continue
             moved = (now.closed, now.changed_day) != (before.closed, before.changed_day)
             due, ended = now.due_since != before.due_since, id in self._ended
-            if not (moved or due or ended):
+            rare = (*attends(now.head), prunable(now.head))
+            seldom = rare != (*attends(before.head), prunable(before.head))
+            if not (moved or due or ended or seldom):
                 same.append((company, id, row, at, now.closed, now.changed_day))
                 continue
             values: list[object] = [row, at]
@@ -296,26 +328,25 @@ class Group:
                 values += [now.closed, now.changed_day]
             if due:
                 values += [now.due_since]
-            connection.execute(_UPDATE[moved, due, ended], (*values, company, id))
+            if seldom:
+                values += rare
+            connection.execute(_UPDATE[moved, due, ended, seldom], (*values, company, id))
         insert_rows(connection, "conversations", _HEAD_COLUMNS, fresh)
         insert_rows(connection, "conversations", _SAME_COLUMNS, same, _SAME)
 
 
-def _update(moved: bool, due: bool, ended: bool) -> str:
+def _update(moved: bool, due: bool, ended: bool, seldom: bool) -> str:
     """Only the columns that change."""
     columns = ["head = ?", "changed_at = ?"]
     if moved:
         columns += ["closed = ?", "changed_day = ?"]
     if due:
         columns += ["due_since = ?"]
+    if seldom:
+        columns += ["attends = ?", "attends_since = ?", "prunable = ?"]
     if ended:
         columns += ["turn_id = NULL", "until_seq = NULL", "holder = NULL", "until = NULL"]
     return f"UPDATE conversations SET {', '.join(columns)} WHERE company = ? AND id = ?"
 
 
-_UPDATE = {
-    (moved, due, ended): _update(moved, due, ended)
-    for moved in (False, True)
-    for due in (False, True)
-    for ended in (False, True)
-}
+_UPDATE = {changed: _update(*changed) for changed in product((False, True), repeat=4)}

@@ -10,17 +10,18 @@ from papaver.ports.company import PAGE_BYTES
 from papaver.protocol.conversation import record
 from papaver.protocol.conversation.change import Change, Keys, Loaded, Slice
 from papaver.protocol.conversation.model import Event
+from papaver.protocol.conversation.state import Head
 from papaver.protocol.terms import ClientId, ConversationId, SessionId
 from papaver.stores.crash import Step
 from papaver.stores.notify import RegisteredWatch
 from papaver.stores.sqlite.database import snapshot
 from papaver.stores.sqlite.forms import digest
-from papaver.stores.sqlite.group import DAY, Apply, lost
+from papaver.stores.sqlite.group import Apply, lost
+from papaver.stores.sqlite.lists import SqliteLists
 from papaver.stores.sqlite.records import Records
 from papaver.stores.sqlite.sessions import load_session
-from papaver.stores.sqlite.turns import SqliteTurns
 from papaver.stores.sqlite.writer import Transaction
-from papaver.stores.turns import check_change, makes_due
+from papaver.stores.turns import NOTES, check_change, makes_due
 
 __all__ = ["SqliteLog"]
 
@@ -43,7 +44,7 @@ def _within(rows: sqlite3.Cursor, max_bytes: int, at_least: int) -> tuple[list[b
     return found, True
 
 
-class SqliteLog(SqliteTurns):
+class SqliteLog(SqliteLists):
     """`ConversationLog` of one Company."""
 
     async def apply(self, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
@@ -63,14 +64,16 @@ class SqliteLog(SqliteTurns):
         loaded = self._load(transaction, apply, replay)
         change = apply.decide(loaded)
         check_change(change, keys, loaded, self._last_seq)
-        if change.heads or change.receipt is not None or change.ended:
-            group.note(change, apply.receipt, keys.lease.conversation_id if change.ended and keys.lease else None)
+        if change.heads or change.receipt is not None or change.ended or change.notes:
+            group.note(change, apply, keys.lease.conversation_id if change.ended and keys.lease else None)
         if keys.replay is not None and replay is not None and not loaded.replayed:
             group.replays.note(replay, keys.replay.until)
         for head in change.heads:
             transaction.topics.add((self._company, head.id))
         if makes_due(change, keys.lease):
             transaction.topics.add((self._company, ""))
+        if change.notes:
+            transaction.topics.add((self._company, NOTES))
         return change.result
 
     def _last_seq(self, conversation: ConversationId) -> int | None:
@@ -83,16 +86,24 @@ class SqliteLog(SqliteTurns):
         receipt = None if apply.receipt is None else group.receipt(apply.receipt)
         if conversation is None and receipt is not None:
             conversation = receipt.conversation_id
-        stored = None if conversation is None else group.stored(conversation)
-        parent = None if keys.parent is None else group.stored(keys.parent)
+        acceptance = None if apply.acceptance is None else group.receipt(apply.acceptance)
+        head = self._head(conversation)
+        kin = head if keys.relatives else None
         return Loaded(
-            head=None if stored is None else stored.head,
-            parent=None if parent is None else parent.head,
+            head=head,
+            parent=self._head(keys.parent or (None if kin is None else kin.parent)),
+            direct=self._head(None if kin is None else kin.open_direct),
             receipt=receipt,
+            acceptance=acceptance,
+            accepted=self._head(None if acceptance is None else acceptance.conversation_id),
             replayed=replay is not None and group.replays.known(transaction, replay) is not None,
             session=None if keys.session is None else group.session(keys.session),
             lease_lost=keys.lease is not None and lost(keys.lease, group.stored(keys.lease.conversation_id)),
         )
+
+    def _head(self, conversation: ConversationId | None) -> Head | None:
+        stored = None if conversation is None else self.group.stored(conversation)
+        return None if stored is None else stored.head
 
     async def read(
         self,
@@ -164,18 +175,6 @@ class SqliteLog(SqliteTurns):
             found, _ = await readers.far(lambda reader: _within(tail(reader), max_bytes, at_least))
         found.reverse()
         return Records(found) if found else ()
-
-    async def conversations(self, *, idle_since: float, limit: int) -> tuple[ConversationId, ...]:
-        def query(connection: sqlite3.Connection) -> tuple[ConversationId, ...]:
-            rows = connection.execute(
-                "SELECT id FROM conversations"
-                " WHERE company = ? AND closed = 0 AND changed_day <= ? AND changed_at <= ?"
-                " ORDER BY changed_day, changed_at, id LIMIT ?",
-                (self._company, int(idle_since // DAY), idle_since, limit),
-            )
-            return tuple(ConversationId(id) for (id,) in rows)
-
-        return await self._database.readers.far(query)
 
     def watch(self, conversation: ConversationId) -> RegisteredWatch:
         self._database.start_watching()

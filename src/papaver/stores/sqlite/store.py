@@ -8,7 +8,8 @@ import secrets
 import sqlite3
 from pathlib import Path
 
-from papaver.protocol.terms import CompanyId
+from papaver.ports.company import Erased
+from papaver.protocol.terms import ClientId, CompanyId, UserId
 from papaver.stores.deltas import LocalDeltas
 from papaver.stores.faults import StoreFailed, StoreUnusable
 from papaver.stores.file_lock import FileLock
@@ -41,6 +42,9 @@ class SqliteTables:
     @property
     def secret(self) -> bytes:
         return self._secret
+
+    async def erase(self, client_id: ClientId, user_id: UserId) -> Erased:
+        return await self.log.erase(client_id, user_id)
 
 
 class SqliteStore:
