@@ -1,4 +1,4 @@
-"""The few rules about heads, turns and changes that every store follows, as pure functions over heads (architecture 3.6)."""
+"""The few rules about heads and turns that every store follows, as pure functions over heads (architecture 3.6)."""
 
 from __future__ import annotations
 

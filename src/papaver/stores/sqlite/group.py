@@ -295,14 +295,8 @@ class Group:
         self._clear()
 
     def _write_notes(self, connection: sqlite3.Connection) -> None:
-        (n,) = connection.execute(
-            "SELECT coalesce(max(n), 0) FROM notes WHERE company = ?", (self._company,)
-        ).fetchone()
-        rows = [
-            (self._company, n + place, note.conversation, note.kind.value, note.seq, note.first_seq)
-            for place, note in enumerate(self._notes, 1)
-        ]
-        insert_rows(connection, "notes", "company, n, conversation, kind, seq, first_seq", rows)
+        rows = [(self._company, note.conversation, note.kind.value, note.seq, note.first_seq) for note in self._notes]
+        insert_rows(connection, "notes", "company, conversation, kind, seq, first_seq", rows)
 
     def _write_heads(self, connection: sqlite3.Connection) -> None:
         company, fresh, same = self._company, list[tuple[object, ...]](), list[tuple[object, ...]]()
