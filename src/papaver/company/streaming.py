@@ -211,7 +211,7 @@ class EventStream:
             if self._is_over() or not (woken or self._quiet_until < self._until):
                 break
             try:
-                chunk = await self._news()
+                chunk = await (self._news() if woken else self._nothing())
             except PapaverError as error:
                 told = isinstance(error, PoppyError)
                 log.log(logging.INFO if told else logging.ERROR, "a stream ends: %s", error.rule or error.code)
@@ -221,6 +221,12 @@ class EventStream:
                 return begin + chunk or sse.KEEP_ALIVE
         self._ended = True
         return begin
+
+    async def _nothing(self) -> bytes:
+        """No change woke it. What changes elsewhere, the Session and the token, is looked at all the same."""
+        await self._streaming.sessions.check_open(self._opened)
+        await self._streaming.sessions.recheck(self._opened)
+        return b""
 
     async def _news(self) -> bytes:
         """The next page, and the pieces of what is not complete, if this may still be told to this reader.

@@ -65,16 +65,19 @@ def _end(waiter: asyncio.Future[None]) -> None:
 class WatchRegistry:
     """Topic → its watches. Costs nothing while nobody waits."""
 
-    __slots__ = ("_watches",)
+    __slots__ = ("_turns", "_watches")
 
     def __init__(self) -> None:
         self._watches: dict[Topic, set[RegisteredWatch]] = {}
+        self._turns: set[Topic] = set()
 
     def watch(self, topic: Topic) -> RegisteredWatch:
         return RegisteredWatch(self, topic)
 
     def add(self, topic: Topic, watch: RegisteredWatch) -> None:
         self._watches.setdefault(topic, set()).add(watch)
+        if not topic[1]:
+            self._turns.add(topic)
 
     def remove(self, topic: Topic, watch: RegisteredWatch) -> None:
         watches = self._watches.get(topic)
@@ -82,6 +85,7 @@ class WatchRegistry:
             watches.discard(watch)
             if not watches:
                 del self._watches[topic]
+                self._turns.discard(topic)
 
     def wake(self, topics: Iterable[Topic]) -> None:
         for topic in topics:
@@ -96,8 +100,8 @@ class WatchRegistry:
 
     @property
     def awaits_turns(self) -> bool:
-        return any(not conversation for _, conversation in self._watches)
+        return bool(self._turns)
 
     def wake_turns(self) -> None:
         """Every Company's turns: a holder died, whoever it was."""
-        self.wake([topic for topic in self._watches if not topic[1]])
+        self.wake(tuple(self._turns))
