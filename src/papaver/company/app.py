@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeVar
 
+from papaver.company.company_agent.agent import CompanyAgent
 from papaver.company.documents import Documents
 from papaver.company.health import FOREIGN, alive_response, health_response
 from papaver.company.hooks import Hooks
@@ -20,7 +21,7 @@ from papaver.company.sign_in import SignIn
 from papaver.company.staff import Staff
 from papaver.company.staff_console.configuration import Authenticate, ConsoleConfiguration
 from papaver.company.texts import Texts
-from papaver.company.turn import Handler, check_answers_async
+from papaver.company.turn import Handler, Runs, check_answers_async, handler_of
 from papaver.company.wired import Wired
 from papaver.ports.company import ClientStore, CompanyStore
 from papaver.ports.pages import Pages
@@ -40,7 +41,7 @@ from papaver.web.messages import Response, Stream
 
 __all__ = ["Company"]
 
-H = TypeVar("H", bound=Handler)
+H = TypeVar("H", bound=Handler | Runs)
 
 
 class Company:
@@ -85,6 +86,7 @@ class Company:
         refuse_account_change: bool = False,
         dpop_nonces: bool = False,
         staffed: bool = False,
+        agent: CompanyAgent | None = None,
         accept: Literal["all", "allowed"] = "all",
         limits: CompanyLimits | None = None,
         texts: Texts | None = None,
@@ -120,7 +122,8 @@ class Company:
         self.store = store
         self.limits = limits or CompanyLimits()
         self._accept: Literal["all", "allowed"] = accept
-        self._texts = texts or Texts()
+        self._texts, self._agent = texts or Texts(), agent or CompanyAgent()
+        self._agent.check(scopes)
         self._documents = Documents(self.offer)
         self.hooks = Hooks()
         self._staffed = staffed
@@ -129,7 +132,10 @@ class Company:
         self._wired: Wired | None = None
 
     def conversation(self, handler: H) -> H:
-        """Decorates the one handler that answers conversations: the Company Agent. Raises ConfigurationError."""
+        """Decorates the one handler that answers conversations: the Company Agent. Raises ConfigurationError.
+
+        An object with such a `run` will do, as an adapter makes one of an agent of another library.
+        """
         if self._handler is not None:
             raise ConfigurationError(
                 f"{self.offer.name} has two conversation handlers; decorate one", rule="configuration.one-handler"
@@ -138,8 +144,8 @@ class Company:
             raise ConfigurationError(
                 "conversations=False, but a handler is given; leave out one of them", rule="configuration.one-handler"
             )
-        check_answers_async(handler)
-        self._handler = handler
+        self._handler = handler_of(handler)
+        check_answers_async(self._handler)
         return handler
 
     def staff_console(self, *, authenticate: Authenticate, path: str | None = None) -> None:
@@ -282,6 +288,7 @@ class Company:
             self._dialects(),
             self.limits,
             self._texts,
+            self._agent,
             self._handler,
             self._accept,
             self.store,

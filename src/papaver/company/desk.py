@@ -9,7 +9,7 @@ from papaver.company.hooks import QUEUED, Handoff, HandoffAnswer, Hooks, Nobody
 from papaver.company.outbox import said_between
 from papaver.company.people import AGENT
 from papaver.company.settings import CompanyLimits
-from papaver.company.texts import Texts
+from papaver.company.texts import Wording
 from papaver.company.turn import check_author
 from papaver.ports.company import ConversationLog, LeasedTurn
 from papaver.ports.system import Ids
@@ -27,18 +27,24 @@ class Desk:
     """`Turns` asks it, under the turn's lease, what becomes of a handoff that is pending."""
 
     def __init__(
-        self, store_log: ConversationLog, hooks: Hooks, ids: Ids, limits: CompanyLimits, texts: Texts, *, staffed: bool
+        self,
+        store_log: ConversationLog,
+        hooks: Hooks,
+        ids: Ids,
+        limits: CompanyLimits,
+        wording: Wording,
+        *,
+        staffed: bool,
     ) -> None:
-        self._log, self._hooks, self._ids, self._limits, self._texts = store_log, hooks, ids, limits, texts
+        self._log, self._hooks, self._ids, self._limits, self._wording = store_log, hooks, ids, limits, wording
         self._staffed = staffed
 
     async def __call__(self, leased: LeasedTurn) -> TurnCommand:
         answer = await self._answer(leased)
         if isinstance(answer, Nobody):
-            reason = Message(
-                MessageId("msg_" + self._ids.token()), AGENT, Role.COMPANY, text=answer.reason or self._texts.nobody
-            )
-            return Unavailable(leased.lease, reason)
+            text = answer.reason or self._wording.of(leased.head.context).nobody
+            message = Message(MessageId("msg_" + self._ids.token()), AGENT, Role.COMPANY, text=text)
+            return Unavailable(leased.lease, message)
         return Joined(leased.lease, answer) if isinstance(answer, Author) else Queued(leased.lease)
 
     async def _answer(self, leased: LeasedTurn) -> HandoffAnswer:

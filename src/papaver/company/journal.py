@@ -23,6 +23,15 @@ class Steps:
         self._done = {key: value for key, value in leased.journal.items() if key.startswith(STEP)}
         self._alone: OneAtATime[str] = OneAtATime()
 
+    def done(self, prefix: str) -> dict[str, object]:
+        """Results of the steps whose names begin with `prefix`, by name, in the order in which they ended."""
+        start = STEP + prefix
+        return {
+            key.removeprefix(STEP): strict_json.loads(value, max_bytes=len(value))
+            for key, value in self._done.items()
+            if key.startswith(start)
+        }
+
     async def once(self, name: str, call: Callable[[], Awaitable[object]]) -> object:
         """See `Turn.once`. Raises JsonError for a result that is no JSON value, LeaseLost when it came too late."""
         key = STEP + name

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from papaver.company.texts import Texts
+from papaver.company.texts import Wording
 from papaver.company.turn import check_author
 from papaver.company.writing import check_reason
 from papaver.oauth.scopes import read_scope
@@ -62,7 +62,7 @@ class People:
     _events: EventIds
     _clock: Clock
     _ids: Ids
-    _texts: Texts
+    _wording: Wording
 
     async def human_joined(self, conversation: ConversationId, person: Author) -> None:
         """`person` handles it from now on, whatever it was doing; a turn that runs is stopped and says nothing.
@@ -118,7 +118,9 @@ class People:
 
     async def unavailable(self, conversation: ConversationId, reason: str | None = None) -> None:
         """Nobody comes: back to the Company Agent, with the reason said (8.9). Changes nothing unless it is queued."""
-        message = Message(MessageId("msg_" + self._ids.token()), AGENT, Role.COMPANY, text=reason or self._texts.nobody)
+        found = await self._log.read(conversation, 0, 0)
+        text = reason or self._wording.of({} if found is None else found.head.context).nobody
+        message = Message(MessageId("msg_" + self._ids.token()), AGENT, Role.COMPANY, text=text)
         await self._apply(Decline(conversation, message))
 
     async def request_user(self, conversation: ConversationId, reason: str) -> EventId:

@@ -45,6 +45,7 @@ class CompanyLimits:
         30 * 86400, "ended Session remembered, and a client that came no more and has no verdict", low=60
     )
     turn_timeout: int = _limit(120, "the handler's turn", low=1)
+    proposal: int = _limit(60, "until an approved proposal is carried out; later: told as not certain", low=0)
     turn_attempts: int = _limit(
         3, "begun and not ended turns of one message, then it is answered with a failure text", low=1
     )

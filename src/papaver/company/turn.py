@@ -6,17 +6,19 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, overload
+from typing import Any, Protocol, cast, overload
 
+from papaver.company.account import Account, ScopesNeeded, check_scopes_held
+from papaver.company.company_agent.actors import Actor
+from papaver.company.company_agent.acts import Acts
+from papaver.company.company_agent.turn_tools import TurnTools
 from papaver.company.journal import Steps
 from papaver.company.outcome import Outcome
-from papaver.company.writing import Component, Writing, check_reason
-from papaver.oauth.scopes import read_scope, union
+from papaver.company.writing import Component, Writing, check_fallback, check_reason
+from papaver.oauth.scopes import read_scope
 from papaver.protocol.conversation.model import Author, AuthorType, Context, Event, Message, MessageAdded
-from papaver.protocol.conversation.state import Access
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import AccountId, AgentId, ClientId, ConversationId, MessageId, TurnId, UserId
-from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
 from papaver.web.urls import UrlError, check_https
 
@@ -24,12 +26,14 @@ __all__ = [
     "Account",
     "Handler",
     "Reply",
+    "Runs",
     "ScopesNeeded",
     "Transcript",
     "Turn",
     "check_answers_async",
     "check_author",
     "check_scopes_held",
+    "handler_of",
     "messages_of",
 ]
 
@@ -99,55 +103,6 @@ def messages_of(events: Iterable[Event]) -> list[Message]:
 History = Callable[[int | None], AsyncIterator[Message]]
 
 
-class ScopesNeeded(PapaverError):
-    """`turn.require` asks for more than the User's access token allows. Let it pass: it ends the turn (8.11).
-
-    Whoever catches it changes nothing: what the handler returns after that is dropped.
-    """
-
-    code = "scopes_needed"
-    description = "the turn needs the User's account; it runs again once the User has signed in"
-
-    def __init__(self, scopes: tuple[str, ...], *, rule: str = "") -> None:
-        self.scopes = scopes
-        super().__init__(rule=rule, detail=" ".join(scopes))
-
-
-class Account:
-    """The account as one turn may use it: what its token allows, and what was asked of it in vain.
-
-    `id` and `access` are None when no request carried a token, or when that token has expired.
-    """
-
-    __slots__ = ("_now", "access", "id", "needed")
-
-    def __init__(self, id: AccountId | None, access: Access | None, now: Callable[[], float]) -> None:
-        lives = id is not None and access is not None and access.lives(now())
-        self.id, self.access = (id, access) if lives else (None, None)
-        self.needed: tuple[str, ...] = ()
-        self._now = now
-
-    def require(self, scopes: tuple[str, ...]) -> AccountId:
-        """See `Turn.require`."""
-        try:
-            check_scopes_held(self.access, scopes, self._now())
-        except ScopesNeeded as error:
-            self.needed = union(self.needed, error.scopes)
-            raise
-        assert self.id is not None
-        return self.id
-
-
-@rule("turn.scopes-held")
-def check_scopes_held(access: Access | None, scopes: tuple[str, ...], now: float) -> None:
-    """8.11: who acts on the account holds a token for that, now; a message alone allows nothing.
-
-    Raises ScopesNeeded with all that the call needs, not only what is missing.
-    """
-    if access is None or not access.covers(scopes, now):
-        raise ScopesNeeded(scopes, rule="turn.scopes-held")
-
-
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One turn of the Company Agent: what has not been answered yet, and what was said before.
@@ -179,6 +134,7 @@ class Turn:
     _history: History = field(repr=False)
     _parent_history: History = field(repr=False)
     _writing: Writing = field(repr=False)
+    _acts: Acts = field(repr=False)
 
     @property
     def text(self) -> str:
@@ -210,6 +166,21 @@ class Turn:
         from one run to the next. Raises InvalidScope for what cannot be a scope.
         """
         return self._account.require(read_scope(" ".join(scopes)))
+
+    @property
+    def tools(self) -> TurnTools:
+        """The tools of `Company(agent=CompanyAgent(tools))`, as the User's token covers them."""
+        return TurnTools(self, self._acts)
+
+    @property
+    def actor(self) -> Actor:
+        """Whom the turn acts as: the account, or whom the app chose; its roles end with `personal_agent`."""
+        return self._acts.acting
+
+    @property
+    def memory_scopes(self) -> tuple[str, ...]:
+        """Under which names something may be remembered for this actor; none unless the Company said so."""
+        return self._acts.agent.memory.memory_scopes(self.actor)
 
     @property
     def direct(self) -> bool:
@@ -251,8 +222,14 @@ class Turn:
         """
         self._writing.write(piece)
 
-    def component(self, name: str, props: Mapping[str, object], fallback_text: str) -> None:
-        """Add one to `data.components` of the reply. Where the reply has no text, the fallbacks are its text."""
+    def component(self, name: str, props: Mapping[str, object], fallback_text: str, *, partial: bool = False) -> None:
+        """Add one to `data.components` of the reply. Where the reply has no text, the fallbacks are its text.
+
+        One that is `partial`, as a model still writes it, is not recorded. Raises ConfigurationError for no fallback.
+        """
+        if partial:
+            return
+        check_fallback(name, fallback_text)
         self._writing.components.append(Component(name, props, fallback_text))
 
     def hand_off(self) -> None:
@@ -275,19 +252,24 @@ class Turn:
     def stop(self) -> None:
         """Nothing more is said by this run, whatever still writes."""
         self._writing.over = True
+        self._acts.stop()
 
     def reply(self, returned: str | Reply | None) -> Reply | None:
         """What becomes of what the handler returned, and of what it wrote and added before; None says nothing."""
         writing = self._writing
         reply = returned if isinstance(returned, Reply) else Reply(returned or writing.text or None)
-        text = reply.text if reply.text is not None else writing.text or None
+        said = reply.text if reply.text is not None else writing.text or None
+        text = self._acts.told(said)
         data = reply.data
+        if acted := self._acts.data():
+            data = {**(data or {}), **acted}
         if writing.components:
             shown = [
                 {"name": one.name, "props": one.props, "fallback_text": one.fallback_text} for one in writing.components
             ]
             data = {**(data or {}), "components": shown}
-            text = text or "\n\n".join(one.fallback_text for one in writing.components)
+            if not said or not text or not text.startswith(said):
+                text = "\n\n".join(filter(None, (text, *(one.fallback_text for one in writing.components))))
         empty = not (text or data or reply.extensions)
         return None if empty and not isinstance(returned, Reply) else replace(reply, text=text, data=data)
 
@@ -319,8 +301,20 @@ class Turn:
         return self._parent_history(page)
 
 
+class Runs(Protocol):
+    """An object that answers, as an adapter makes one of an agent of another library."""
+
+    def run(self, turn: Turn, /) -> Awaitable[str | Reply | None] | AsyncIterator[str]: ...
+
+
 Handler = Callable[[Turn], Awaitable[str | Reply | None]] | Callable[[Turn], AsyncIterator[str]]
 """`async def answer(turn)` returning the reply, or an async generator that yields pieces of its text."""
+
+
+def handler_of(handler: Handler | Runs) -> Handler:
+    """The function that answers: the object's `run`, where it is none itself."""
+    run: Handler | None = None if callable(handler) else getattr(handler, "run", None)
+    return cast("Handler", handler) if run is None else run
 
 
 @rule("configuration.handler-is-async")

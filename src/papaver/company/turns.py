@@ -16,12 +16,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final, cast
 
+from papaver.company.account import Account
+from papaver.company.company_agent.actions import ActionFailed, ActionRejected
+from papaver.company.company_agent.actors import Principal
+from papaver.company.company_agent.acts import Acts
+from papaver.company.company_agent.agent import CompanyAgent
 from papaver.company.journal import Steps
 from papaver.company.observed import Silent
 from papaver.company.outcome import Outcome, read_outcome, write_outcome
 from papaver.company.settings import CompanyLimits
-from papaver.company.texts import Texts
-from papaver.company.turn import Account, Handler, Reply, Transcript, Turn, check_author, messages_of
+from papaver.company.texts import Wording
+from papaver.company.turn import Handler, Reply, Transcript, Turn, check_author, messages_of
 from papaver.company.writing import Writing
 from papaver.ports.company import ConversationLog, LeasedTurn
 from papaver.ports.deltas import Deltas
@@ -44,7 +49,7 @@ from papaver.protocol.conversation.operations import (
 from papaver.protocol.conversation.pages import EventIds
 from papaver.protocol.conversation.state import Access, Asker
 from papaver.protocol.conversation.turn_decide import superseded
-from papaver.protocol.terms import ConversationId, MessageId
+from papaver.protocol.terms import CompanyId, ConversationId, MessageId
 from papaver.values.errors import PapaverError
 
 __all__ = ["Desk", "Turns"]
@@ -71,13 +76,17 @@ class Turns:
         clock: Clock,
         ids: Ids,
         limits: CompanyLimits,
-        texts: Texts,
+        wording: Wording,
         deltas: Deltas,
         desk: Desk | None = None,
         telemetry: Telemetry | None = None,
+        *,
+        agent: CompanyAgent,
+        company: CompanyId,
     ) -> None:
         self._log, self._handler, self._events, self._deltas = store_log, handler, events, deltas
-        self._clock, self._ids, self._limits, self._texts = clock, ids, limits, texts
+        self._clock, self._ids, self._limits, self._wording = clock, ids, limits, wording
+        self._agent, self._company = agent, company
         self._desk, self._telemetry = desk or self._nobody, telemetry or Silent()
 
     async def run(self, leased: LeasedTurn) -> None:
@@ -102,7 +111,7 @@ class Turns:
             access = head.access
             if head.failures > self._limits.turn_attempts:
                 log.error("turn %s was begun %d times and never ended", leased.lease.turn_id, head.failures - 1)
-                outcome = self._failed(self._texts.failed)
+                outcome = self._failed(self._acts(leased))
             else:
                 outcome = await self._outcome(leased)
                 if outcome is None:
@@ -114,7 +123,7 @@ class Turns:
         return "needs_scopes" if outcome.needed else "failed" if outcome.failed else "answered"
 
     async def _nobody(self, leased: LeasedTurn) -> TurnCommand:
-        return Unavailable(leased.lease, self._message(Reply(self._texts.nobody)))
+        return Unavailable(leased.lease, self._message(Reply(self._wording.of(leased.head.context).nobody)))
 
     async def _apply(self, command: CompanyCommand) -> None:
         now = datetime.fromtimestamp(self._clock.now(), UTC)
@@ -130,17 +139,30 @@ class Turns:
             log.error("turn %s: its journaled outcome cannot be read", leased.lease.turn_id, exc_info=error)
             return None
 
-    def _failed(self, text: str) -> Outcome:
-        return Outcome((self._message(Reply(text)),), failed=True)
+    def _failed(self, acts: Acts, *, timed_out: bool = False) -> Outcome:
+        """Our sentence, and what was done all the same."""
+        text, data = acts.told_after(acts.texts.timed_out if timed_out else acts.texts.failed)
+        return Outcome((self._message(Reply(text, data)),), failed=True)
+
+    def _acts(self, leased: LeasedTurn) -> Acts:
+        head = leased.head
+        return Acts(
+            self._agent,
+            self._company,
+            self._wording.of(head.context),
+            Steps(self._log, leased),
+            Account(head.account_id, head.access, self._clock.now),
+            self._limits.proposal,
+        )
 
     async def _outcome(self, leased: LeasedTurn) -> Outcome | None:
         """Run the handler while the lease is kept; what it raises becomes a worded failure. None: it is superseded.
 
         It runs as a task of its own: one that swallows its cancellation is left behind, and holds nothing up.
         """
-        account = Account(leased.head.account_id, leased.head.access, self._clock.now)
-        turn = await self._prepare(leased, account)
-        calling = asyncio.create_task(self._ending(turn, account))
+        acts = self._acts(leased)
+        turn = await self._prepare(leased, acts)
+        calling = asyncio.create_task(self._ending(turn, acts))
         keeping = asyncio.create_task(self._keep(leased))
         looking = asyncio.create_task(self._superseded(leased))
         try:
@@ -157,14 +179,14 @@ class Turns:
             if not keeping.result():
                 raise LeaseLost(detail="while its handler ran")
             log.error("turn %s: the handler took over %d s", turn.id, self._limits.turn_timeout)
-            return self._failed(self._texts.timed_out)
+            return self._failed(acts, timed_out=True)
         if calling.cancelled():
             log.error("turn %s: the handler cancelled itself", turn.id)
-            return self._failed(self._texts.failed)
+            return self._failed(acts)
         found = calling.result()
         if isinstance(found, BaseException):
             log.error("turn %s: the handler failed", turn.id, exc_info=found)
-            return self._failed(self._texts.failed)
+            return self._failed(acts)
         return found
 
     async def _keep(self, leased: LeasedTurn) -> bool:
@@ -194,18 +216,23 @@ class Turns:
                         return
                 await self._clock.sleep(LOOK_AFTER)
 
-    async def _ending(self, turn: Turn, account: Account) -> Outcome | BaseException:
-        """What the handler comes to. One that lacked the account says nothing, whatever it made of that (8.11)."""
-        said = await self._replies(turn)
-        if not account.needed:
+    async def _ending(self, turn: Turn, acts: Acts) -> Outcome | BaseException:
+        """What the handler comes to. One that lacked the account says nothing but what it has done (8.11)."""
+        said = await self._replies(turn, acts)
+        needed = acts.account.needed
+        if not needed:
             return said
-        asks = turn.direct and self._texts.sign_in
-        return Outcome((self._message(Reply(self._texts.sign_in)),) if asks else (), needed=account.needed)
+        messages: list[Message] = []
+        if done := acts.told(None):
+            messages.append(self._message(Reply(done, acts.data())))
+        if turn.direct and acts.texts.sign_in:
+            messages.append(self._message(Reply(acts.texts.sign_in)))
+        return Outcome(tuple(messages), needed=needed)
 
-    async def _replies(self, turn: Turn) -> Outcome | BaseException:
+    async def _replies(self, turn: Turn, acts: Acts) -> Outcome | BaseException:
         """What the handler says. Whatever the Company's own code raises ends this turn, never the runner or the app."""
         try:
-            reply = turn.reply(await self._call(turn))
+            reply = turn.reply(await self._acted(turn, acts))
             messages: tuple[Message, ...] = ()
             if reply is not None:
                 check_author(reply.author)
@@ -219,6 +246,18 @@ class Turns:
             raise
         except BaseException as error:  # noqa: BLE001 - the handler is not our code
             return error
+
+    async def _acted(self, turn: Turn, acts: Acts) -> str | Reply | None:
+        """What the handler returns, once everything that it does has ended. An action's failure that it lets pass is
+        told as every action is, and is none of the handler's."""
+        asking = Principal(turn.client_id, turn.user_id, turn.agent_id, turn.account_id, turn.scopes, turn.version)
+        try:
+            await acts.begin(asking)
+            return await self._call(turn)
+        except (ActionFailed, ActionRejected):
+            return None
+        finally:
+            await acts.settled()
 
     async def _call(self, turn: Turn) -> str | Reply | None:
         if self._handler is None:
@@ -243,7 +282,7 @@ class Turns:
             extensions=reply.extensions,
         )
 
-    async def _prepare(self, leased: LeasedTurn, account: Account) -> Turn:
+    async def _prepare(self, leased: LeasedTurn, acts: Acts) -> Turn:
         """The unanswered messages and the transcript: a turn's cost does not grow with the conversation."""
         head, until = leased.head, leased.until_seq
         asker = head.asked_by or Asker()
@@ -264,14 +303,15 @@ class Turns:
             agent_id=asker.agent_id,
             version=asker.version,
             extensions=asker.extensions,
-            _account=account,
+            _account=acts.account,
             attempt=head.failures,
             transcript=transcript,
-            _steps=Steps(self._log, leased),
+            _steps=acts.journal,
             parent_id=head.parent,
             _history=lambda size: self._history(head.id, until + 1 - len(tail), transcript.older, size),
             _parent_history=lambda size: self._parent_history(head.parent, size),
             _writing=Writing(head.id, MessageId("msg_" + self._ids.token()), self._deltas, self._limits.text_bytes),
+            _acts=acts,
         )
 
     async def _parent_history(self, parent: ConversationId | None, size: int | None) -> AsyncIterator[Message]:
@@ -299,7 +339,9 @@ class Turns:
 
 def _command(leased: LeasedTurn, outcome: Outcome, access: Access | None) -> TurnCommand:
     if outcome.needed:
-        return Park(leased.lease, leased.until_seq, outcome.needed, access, next(iter(outcome.messages), None))
+        done = next((message for message in outcome.messages if message.data), None)
+        asks = next((message for message in outcome.messages if not message.data), None)
+        return Park(leased.lease, leased.until_seq, outcome.needed, access, asks, done)
     if outcome.failed:
         return Fail(leased.lease, leased.until_seq, outcome.messages[0])
     return Answer(

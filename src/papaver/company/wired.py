@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from papaver.company.clients import Clients
+from papaver.company.company_agent.agent import CompanyAgent
 from papaver.company.conversations import Conversations
 from papaver.company.desk import Desk
 from papaver.company.endpoints import Endpoints
@@ -31,7 +32,7 @@ from papaver.company.sign_in import IssuerParts, RunningIssuer, SignIn
 from papaver.company.staff import Staff
 from papaver.company.staff_console.configuration import ConsoleConfiguration
 from papaver.company.staff_console.running import ConsoleParts, RunningConsole
-from papaver.company.texts import Texts
+from papaver.company.texts import Texts, Wording
 from papaver.company.tokens import Tokens
 from papaver.company.turn import Handler
 from papaver.company.turns import Turns
@@ -76,6 +77,7 @@ class Wired:
         dialects: Mapping[Version, Dialect],
         limits: CompanyLimits,
         texts: Texts,
+        agent: CompanyAgent,
         handler: Handler | None,
         accept: Literal["all", "allowed"],
         store: CompanyStore,
@@ -96,6 +98,7 @@ class Wired:
         telemetry: Telemetry | None,
     ) -> None:
         events = EventIds(tables.secret)
+        wording = Wording(texts, agent.texts_for)
         registry = Clients(tables.clients, fetcher, clock, limits, accept)
         self.clients = tables.clients
         self.issuer: RunningIssuer | None = None
@@ -125,7 +128,7 @@ class Wired:
             limits,
             self.holding,
         )
-        self.people = People(tables.log, events, clock, ids, texts)
+        self.people = People(tables.log, events, clock, ids, wording)
         self.staff = Staff(tables.log, self.people, self.holding)
         self._console: RunningConsole | None = None
         if console is not None:
@@ -134,8 +137,21 @@ class Wired:
                 offer, self.staff, self.people, tables.log, self.holding, clock, ids, secret, staff_pages
             )
             self._console = RunningConsole(console, parts)
-        desk = Desk(tables.log, hooks, ids, limits, texts, staffed=staffed)
-        self._turns = Turns(tables.log, handler, events, clock, ids, limits, texts, tables.deltas, desk, telemetry)
+        desk = Desk(tables.log, hooks, ids, limits, wording, staffed=staffed)
+        self._turns = Turns(
+            tables.log,
+            handler,
+            events,
+            clock,
+            ids,
+            limits,
+            wording,
+            tables.deltas,
+            desk,
+            telemetry,
+            agent=agent,
+            company=company_id,
+        )
         self._retention = Retention(tables.log, events, clock, limits)
         self._runner = Runner(tables.log, self._turns, clock, ids, limits, store.holder)
         self._outbox = Outbox(tables.log, hooks, clock, limits, store.holder, telemetry)

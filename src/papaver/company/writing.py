@@ -10,7 +10,7 @@ from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import ConversationId, MessageId
 from papaver.values.rules import rule
 
-__all__ = ["Component", "Writing", "check_length", "check_reason"]
+__all__ = ["Component", "Writing", "check_fallback", "check_length", "check_reason"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,19 @@ def check_length(octets: int, limit: int) -> None:
     if octets > limit:
         raise ConfigurationError(
             f"this turn has written {octets} octets of text; a message has at most {limit}", rule="turn.text-size"
+        )
+
+
+@rule("turn.fallback-needed")
+def check_fallback(name: str, fallback_text: str) -> None:
+    """A message makes sense without its `data` (8.4): a component says in words what it shows.
+
+    Raises ConfigurationError.
+    """
+    if not name or not fallback_text.strip():
+        raise ConfigurationError(
+            f"the component {name!r} has to have a name, and a fallback_text that says the same in words",
+            rule="turn.fallback-needed",
         )
 
 

@@ -168,6 +168,7 @@ class Park:
 
     `access`   what the turn was run with; None when that is not known any more
     `message`  asks for it in words, where the User reads them (8.10); None elsewhere
+    `done`     tells what the turn has done before that, and is said whatever comes of it; None when there is nothing
     """
 
     lease: Lease
@@ -175,6 +176,7 @@ class Park:
     scopes: tuple[str, ...]
     access: Access | None = None
     message: Message | None = None
+    done: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)

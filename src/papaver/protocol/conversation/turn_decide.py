@@ -114,6 +114,8 @@ def _park(command: Park, draft: Draft, head: Head, now: datetime) -> None:
     A token that covers may have come while the turn ran: then it runs again with that, and nobody is asked.
     """
     draft.answered_until(head.answered_seq)
+    if command.done is not None:
+        draft.speak(as_company_message(command.done))
     access = head.access
     if access is not None and access != command.access and access.covers(command.scopes, now.timestamp()):
         return

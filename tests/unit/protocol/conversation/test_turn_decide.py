@@ -28,6 +28,7 @@ from papaver.protocol.conversation.operations import (
     TurnCommand,
     Unavailable,
 )
+from papaver.protocol.conversation.state import Access
 from papaver.protocol.errors import ConversationNotFound, InvalidRequest
 from papaver.protocol.terms import ConversationId
 from tests.unit.protocol.conversation.world import DANA, NOW, World, lease, said, signed_in
@@ -271,6 +272,21 @@ def test_c37_where_the_user_reads_the_account_is_asked_for_in_words_too() -> Non
     here = world.start()
     world.do(Park(lease(here), 1, ("orders:read",), None, said("m", "Please sign in.")))
     assert world.story(here)[1:] == ["company: Please sign in.", "needs orders:read", "idle/agent"]
+
+
+@pytest.mark.requirement("papaver-133")
+@pytest.mark.parametrize("covered", [False, True])
+def test_what_a_turn_did_before_it_was_parked_is_said(covered: bool) -> None:
+    """Also when a token that covers came meanwhile and nobody is asked: the run that follows has to know of it."""
+    world = World()
+    here = world.start()
+    if covered:
+        world.heads[here] = replace(world.heads[here], access=Access(("orders:read",)))
+    park = Park(lease(here), 1, ("orders:read",), None, said("ask", "Please sign in."), said("done", "It is sent."))
+    world.do(park)
+    asked = [] if covered else ["company: Please sign in.", "needs orders:read", "idle/agent"]
+    assert world.story(here)[1:] == ["company: It is sent.", *asked]
+    assert world.heads[here].answered_seq == 0
 
 
 def test_an_answer_may_ask_for_the_user() -> None:

@@ -1,0 +1,144 @@
+"""What one turn has done so far: its actions as they are and were journaled, and what it asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, cast
+
+from papaver.company.account import Account
+from papaver.company.company_agent.actions import (
+    ActionOutcome,
+    format_action,
+    read_action,
+    told,
+    write_action,
+    written,
+)
+from papaver.company.company_agent.actors import Actor, Principal, actor_of
+from papaver.company.company_agent.agent import CompanyAgent
+from papaver.company.company_agent.questions import Question, worded
+from papaver.company.journal import Steps
+from papaver.company.texts import Texts
+from papaver.protocol.conversation.model import Message, Role
+from papaver.protocol.errors import ConfigurationError
+from papaver.protocol.terms import CompanyId, MessageId
+from papaver.values.strict_json import JsonError
+
+__all__ = ["ACTION", "Acts", "done_since"]
+
+log = logging.getLogger("papaver.company.agent")
+
+ACTION: Final = "action:"
+"""What the journaled steps of actions begin with."""
+
+
+@dataclass(slots=True)
+class Acts:
+    """The actions of one turn, also those of a run that a crash ended: a reply tells of all of them."""
+
+    agent: CompanyAgent
+    company: CompanyId
+    texts: Texts
+    journal: Steps
+    account: Account
+    seconds: float
+    actor: Actor | None = None
+    actions: dict[str, ActionOutcome] = field(default_factory=dict[str, ActionOutcome])
+    earlier: dict[str, list[ActionOutcome]] = field(default_factory=dict[str, list[ActionOutcome]])
+    calls: Counter[str] = field(default_factory=Counter[str])
+    questions: list[Question] = field(default_factory=list[Question])
+    _running: set[asyncio.Task[object]] = field(default_factory=set[asyncio.Task[object]])
+
+    def __post_init__(self) -> None:
+        for name, record in self.journal.done(ACTION).items():
+            try:
+                self.actions[name] = read_action(record)
+            except JsonError as error:
+                log.error("a journaled action cannot be read", exc_info=error)
+
+    async def begin(self, principal: Principal) -> None:
+        """Find out whom the turn acts as. Raises what the app's choice raises."""
+        self.actor = await actor_of(self.company, principal, self.agent.actor_for)
+
+    @property
+    def acting(self) -> Actor:
+        if self.actor is None:
+            raise ConfigurationError("a turn has an actor once its handler runs", rule="turn.actor")
+        return self.actor
+
+    async def act(self, name: str, unfinished: ActionOutcome, run: Callable[[], Awaitable[ActionOutcome]]) -> None:
+        """Run an action once for the turn, whatever crashes, and to its end, whatever becomes of who called it."""
+
+        async def journaled() -> object:
+            return write_action(await run())
+
+        self.actions[name] = unfinished
+        task: asyncio.Task[object] = asyncio.create_task(self.journal.once(name, journaled))
+        self._running.add(task)
+        task.add_done_callback(lambda done: self._ended(name, done))
+        await asyncio.shield(task)
+
+    def _ended(self, name: str, task: asyncio.Task[object]) -> None:
+        self._running.discard(task)
+        if task.cancelled():
+            return
+        if task.exception() is None:
+            self.actions[name] = read_action(task.result())
+        else:  # it asked for the account, or its journal is gone: it is another run's to tell of
+            self.actions.pop(name, None)
+
+    async def settled(self) -> None:
+        """Return once no action runs any more."""
+        while self._running:
+            await asyncio.wait(set(self._running))
+
+    def stop(self) -> None:
+        """The turn is over: what still runs is left, as not certain."""
+        for task in self._running:
+            task.cancel()
+
+    def told(self, text: str | None) -> str | None:
+        """The text of the reply: what the handler said, every action, and the questions."""
+        said = told(text, list(self.actions.values()), self.texts, self.agent.format_action)
+        asked = worded(self.questions)
+        return "\n\n".join(filter(None, (said, asked))) or None
+
+    def told_after(self, sentence: str) -> tuple[str, Mapping[str, object] | None]:
+        """Text and data of a turn that ends in a sentence of ours: the actions are told all the same."""
+        actions = list(self.actions.values())
+        text = "\n\n".join([sentence, *(format_action(action, self.texts) for action in actions)])
+        return text, self._brief
+
+    def data(self) -> Mapping[str, object] | None:
+        """`data.actions`; None without any."""
+        return {"actions": written(self.actions.values())} if self.actions else None
+
+    @property
+    def _brief(self) -> Mapping[str, object] | None:
+        """The same without results, which may be what was too long."""
+        actions = [replace(action, result=None) for action in self.actions.values()]
+        return {"actions": written(actions)} if actions else None
+
+
+def done_since(messages: Iterable[Message], first: MessageId) -> dict[str, list[ActionOutcome]]:
+    """What succeeded after message `first`, by key: a turn that was parked runs again, and finds it done (8.11).
+
+    The Company's own messages tell, in `data.actions`.
+    """
+    found: dict[str, list[ActionOutcome]] = {}
+    since = False
+    for message in messages:
+        since = since or (message.role is Role.USER and message.id == first)
+        told = (message.data or {}).get("actions") if since and message.role is Role.COMPANY else None
+        for record in cast("list[object]", told) if isinstance(told, list) else []:
+            try:
+                action = read_action(record)
+            except JsonError:
+                continue
+            if action.key and action.status == "succeeded":
+                found.setdefault(action.key, []).append(action)
+    return found
