@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from papaver.company.turn import Turn
 from papaver.ports.deltas import Delta
 from papaver.protocol.terms import ClientId, ConversationId, MessageId, SessionId
 from papaver.testing.company import CompanyBench, Streamed, company_bench
@@ -240,6 +241,55 @@ def piece(message_id: str, text: str, at: int) -> Delta:
     return Delta(MessageId(message_id), text, at)
 
 
+@pytest.mark.requirement("8.6-05", "8.6-09", "ca-57")
+async def test_c19_a_turn_that_writes_is_read_as_it_writes() -> None:
+    """Its pieces, then the message under the same id with their text, then the state; `working` before all of them."""
+    read = asyncio.Event()
+
+    async def answer(turn: Turn) -> None:
+        await turn.write("I can ")
+        await read.wait()
+        await turn.write("do that.")
+
+    async with company_bench(handler=answer) as bench:
+        conversation = (await bench.start()).json["conversation_id"]
+        read.set()
+        cursor = (await bench.idle(conversation)).json["cursor"]
+        read.clear()
+        async with open_at(bench, conversation, f"cursor={cursor}") as stream:
+            await bench.say(conversation)
+            events = [await stream.event() for _ in range(3)]
+            assert said(events[2])["text"] == "I can "
+            read.set()
+            events += [await stream.event() for _ in range(3)]
+        *before, first, second, message, state = [(event and event.event, said(event)) for event in events]
+        assert [one["type"] for _, one in before] == ["message", "state"]
+        assert [kind for kind, _ in (first, second)] == ["text-delta"] * 2
+        assert message[1]["message"]["text"] == first[1]["text"] + second[1]["text"] == "I can do that."
+        assert {one["message_id"] for _, one in (first, second)} == {message[1]["message"]["id"]}
+        assert (state[1]["status"], state[1]["responder"]) == ("idle", "agent")
+
+
+@pytest.mark.requirement("8.5-23", "8.13-08")
+async def test_c17_a_stream_after_what_is_gone_is_refused_in_json() -> None:
+    """410, as a read; whoever has read on meanwhile is not concerned."""
+    async with company_bench(events_kept=3600) as bench:
+        conversation = (await bench.start()).json["conversation_id"]
+        first = (await bench.idle(conversation)).json["events"][0]["id"]
+        bench.clock.advance(3700)
+        await bench.say(conversation)
+        last = (await bench.idle(conversation)).json["events"][-1]["id"]
+        async with open_at(bench, conversation, f"cursor={last}") as stream:
+            await bench.sleepers(1)
+            bench.clock.advance(61)
+            while (await bench.read(conversation, f"cursor={first}")).status == 200:
+                await bench.tick()
+            refused = await bench.read(conversation, f"cursor={first}", headers=STREAM)
+            assert (refused.status, refused.error) == (410, "cursor_expired")
+            await bench.say(conversation, "more")
+            assert said(await stream.event())["message"]["text"] == "more"
+
+
 @pytest.mark.requirement("papaver-130")
 async def test_c19_who_joins_late_gets_no_half_text() -> None:
     """Nor one that lost a piece: what follows is dropped, the next message is not."""
@@ -351,7 +401,7 @@ async def accounts() -> AsyncGenerator[tuple[CompanyBench, TokenTable]]:
 
 
 @pytest.mark.requirement("8.6-06", "papaver-128")
-@pytest.mark.parametrize("why", ["session", "revoked", "expired", "account"])
+@pytest.mark.parametrize("why", ["session", "revoked", "expired", "account", "erased"])
 @pytest.mark.parametrize("news", [True, False], ids=["news", "no-news"])
 async def test_c85_a_stream_ends_with_what_it_was_opened_by(why: str, news: bool) -> None:
     """Its Session, its token, or that it was signed out in a conversation that is an account's now: no event comes."""
@@ -368,11 +418,14 @@ async def test_c85_a_stream_ends_with_what_it_was_opened_by(why: str, news: bool
                     table.revoke("short")
                 case "expired":
                     bench.clock.advance(50)
-                case _:
+                case "account":
                     await bench.read(conversation, sid="sid_two", **A)
-            if news:
+                case _:
+                    tables: Any = await bench.company.store.tables(bench.company.id)
+                    await tables.erase(CLIENT, "usr_dana")
+            if news and why != "erased":
                 await bench.say(conversation, "private", sid="sid_two", **WIDER)
                 await publish(bench, conversation, piece("msg_9", "private", 0))
             assert await stream.events() == []
         told = await bench.read(conversation, f"cursor={cursor}", **mine)
-        assert told.status in ((200,) if why == "expired" else (400, 401)), "the table of tokens knows no time"
+        assert told.status in ((200,) if why == "expired" else (400, 401, 404)), "the table of tokens knows no time"
