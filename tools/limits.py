@@ -10,10 +10,12 @@ from typing import Any
 
 from papaver.company.authserver.settings import IssuerLimits
 from papaver.company.settings import CompanyLimits
+from papaver.company.streaming import STREAMED_BYTES
 from papaver.personal_agent.settings import AgentLimits
 from papaver.ports.system import FetchPolicy
 from papaver.protocol import delegation
 from papaver.protocol.conversation.content import MAX_CONTEXT_FIELDS
+from papaver.stores.deltas import MOST_WAITING
 from papaver.values import strict_json
 
 __all__ = ["PAGE", "page"]
@@ -60,6 +62,8 @@ def page() -> str:
             [
                 ("depth of JSON", _number(strict_json.MAX_DEPTH)),
                 ("fields of a conversation's merged context", _number(MAX_CONTEXT_FIELDS)),
+                ("octets of events read for one chunk of a stream; one event is always there", _number(STREAMED_BYTES)),
+                ("characters of pieces that wait for one reader of a stream", _number(MOST_WAITING)),
                 ("a delegation accepted for", _number(delegation.LIFETIME)),
                 ("a delegation's `iat` ahead of our clock", _number(delegation.DelegationProfile("").skew)),
                 ("a delegation used after its `exp`", _number(delegation.LEEWAY)),

@@ -8,7 +8,7 @@ from papaver.ports.deltas import Delta
 from papaver.protocol.terms import ConversationId, MessageId
 from papaver.stores.notify import WatchRegistry
 
-__all__ = ["LocalDeltas", "RegisteredFeed"]
+__all__ = ["MOST_WAITING", "LocalDeltas", "RegisteredFeed"]
 
 MOST_WAITING: Final = 65_536
 """Characters that wait for one reader; of a message that has more, the reader gets no further piece."""
