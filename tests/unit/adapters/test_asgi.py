@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
 import uvicorn
+from anyio.lowlevel import checkpoint
 
-from papaver.adapters.asgi import CompanyEndpoint, Receive, Scope, Send, send_response, upstream_headers
-from papaver.web.messages import Headers, Response
+from papaver.adapters.asgi import (
+    CompanyEndpoint,
+    Receive,
+    Scope,
+    Send,
+    send_response,
+    send_stream,
+    upstream_headers,
+)
+from papaver.web.messages import Headers, Response, Stream
 from papaver.web.urls import UrlError
 from tests.unit.adapters.asgi_calls import call, message, served, shop, signed
 
@@ -286,3 +296,63 @@ def test_b5_a_gateway_strips_the_session_header_unless_told_otherwise(name: str)
     received = Headers([("accept", "a"), (name, "jwt"), ("poppy-version", "0.4"), (name, "jwt"), ("accept", "b")])
     assert list(upstream_headers(received)) == [("accept", "a"), ("poppy-version", "0.4"), ("accept", "b")]
     assert upstream_headers(received, with_session=True) == received
+
+
+class Chunks:
+    """The body of a stream: these, and whether it was closed."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        self._chunks = list(chunks)
+        self.closed = False
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._chunks:
+            raise StopAsyncIteration
+        return self._chunks.pop(0)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+async def test_a_stream_is_sent_chunk_by_chunk_and_closed() -> None:
+    """No length is told; the body's end is."""
+    chunks, sent = Chunks(b"one", b"two"), list[Any]()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await send_stream(Stream(200, Headers([("content-type", "text/event-stream")]), chunks), send)
+    assert sent == [
+        {"type": "http.response.start", "status": 200, "headers": ((b"content-type", b"text/event-stream"),)},
+        {"type": "http.response.body", "body": b"one", "more_body": True},
+        {"type": "http.response.body", "body": b"two", "more_body": True},
+        {"type": "http.response.body", "body": b""},
+    ]
+    assert chunks.closed
+
+
+@pytest.mark.parametrize("fault", [TimeoutError, OSError, asyncio.CancelledError])
+async def test_c86_a_stream_is_closed_however_its_sending_ends(fault: type[BaseException]) -> None:
+    """A reader that takes nothing is no error of the app; what a server raises goes on up. No end is told."""
+    chunks, sent = Chunks(b"one", b"two"), list[Any]()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if message.get("body") == b"one":
+            await checkpoint()
+
+    async def taken(sending: Awaitable[None]) -> None:
+        await sending
+        raise fault
+
+    stream = Stream(200, Headers(), chunks, taken)
+    if fault is TimeoutError:
+        await send_stream(stream, send)
+    else:
+        with pytest.raises(fault):
+            await send_stream(stream, send)
+    assert [message.get("body") for message in sent] == [None, b"one"]
+    assert chunks.closed
