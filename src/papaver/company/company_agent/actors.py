@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from papaver.oauth.scopes import check_scope_form
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.session import VerifiedSession
 from papaver.protocol.terms import AccountId, AgentId, ClientId, CompanyId, UserId
@@ -82,8 +81,7 @@ def principal_of(session: VerifiedSession) -> Principal:
 
 
 def scope_role(scope: str) -> str:
-    """The role that a granted scope gives. Raises InvalidScope for what cannot be a scope."""
-    check_scope_form(scope)
+    """The role that a granted scope gives."""
     return SCOPE + scope
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from papaver.company.company_agent.actors import SCOPE, Actor
 from papaver.company.company_agent.arguments import Arguments, arguments_of
@@ -25,6 +26,7 @@ __all__ = [
     "Tools",
     "check_reach",
     "check_scopes_offered",
+    "check_tool_async",
     "check_tool_name",
     "check_tools_distinct",
     "idle_hints",
@@ -141,6 +143,7 @@ class Tools(Mapping[str, Tool]):
             check_tool_name(called)
             check_tools_distinct(called, self._tools)
             check_reach(called, scopes, roles, public)
+            check_tool_async(called, function)
             self._tools[called] = Tool(
                 called,
                 (description or function.__doc__ or "").strip(),
@@ -173,6 +176,16 @@ def check_tool_name(name: str) -> None:
         raise ConfigurationError(
             f"a tool is called {name!r}, expected up to 64 letters, digits and '_', such as find_order",
             rule="tool.name",
+        )
+
+
+@rule("tool.async")
+def check_tool_async(name: str, function: object) -> None:
+    """One that is not would stop every other turn while it works. Raises ConfigurationError."""
+    if not inspect.iscoroutinefunction(inspect.unwrap(cast("Callable[..., object]", function))):
+        raise ConfigurationError(
+            f"the tool {name} is not async, expected a function such as `async def {name}(call, number: int)`",
+            rule="tool.async",
         )
 
 
