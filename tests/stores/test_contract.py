@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from papaver.stores.memory import MemoryStore
+from papaver.stores.postgres import PostgresStore
 from papaver.stores.sqlite import SqliteStore
 from papaver.testing.stores import SHARED_STORE_CONTRACT, STORE_CONTRACT, StoreCase
+from tests.stores.postgres import DSN
 
 pytestmark = pytest.mark.anyio
 
@@ -30,3 +32,11 @@ async def test_memory(case: StoreCase) -> None:
 async def test_sqlite(case: StoreCase, tmp_path: Path) -> None:
     """The default store of a Company keeps the contract."""
     await case(lambda: SqliteStore(tmp_path / "store.db"))
+
+
+@pytest.mark.needs("postgres")
+@pytest.mark.requirement("ca-99", "ca-103")
+@pytest.mark.parametrize("case", [*STORE_CONTRACT, *SHARED_STORE_CONTRACT], ids=_name)
+async def test_postgres(case: StoreCase, schema: str) -> None:
+    """The store of several replicas keeps the contract, with NOTIFY between them."""
+    await case(lambda: PostgresStore(DSN, schema=schema))

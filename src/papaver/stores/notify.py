@@ -99,6 +99,11 @@ class WatchRegistry:
                 watch.wake()
 
     @property
+    def topics(self) -> tuple[Topic, ...]:
+        """What is waited for now."""
+        return tuple(self._watches)
+
+    @property
     def awaits_turns(self) -> bool:
         return bool(self._turns)
 

@@ -1,4 +1,4 @@
-"""One PostgreSQL server as a vault uses it: a bounded pool, a second try after a restart, no password in faults."""
+"""One PostgreSQL server as a vault or store uses it: a bounded pool, a second try after a restart, no password told."""
 
 from __future__ import annotations
 
@@ -60,8 +60,14 @@ class _Pool(Protocol):
 class Server:
     """Opened on the event loop that uses it. Its repr shows neither user nor password."""
 
-    def __init__(self, dsn: str | Secret, schema: str, *, connections: int, timeout: float) -> None:
-        """`connections`: in the pool, at most; `timeout`: seconds to wait for one of them, or to connect."""
+    def __init__(
+        self, dsn: str | Secret, schema: str, *, connections: int, timeout: float, what: str = "the vault"
+    ) -> None:
+        """`connections`: in the pool, at most; `timeout`: seconds to wait for one of them, or to connect.
+
+        `what` it is for, in words.
+        """
+        self._what = what
         self._dsn = dsn if isinstance(dsn, Secret) else Secret(dsn)
         self.schema = schema
         self._connections, self._timeout = connections, timeout
@@ -133,7 +139,7 @@ class Server:
             await pool.close()
 
     async def first(self, work: Callable[[Connection], Awaitable[R]]) -> R:
-        """What `work` makes of a connection when the vault is opened. Raises StoreUnusable, which says what to do."""
+        """What `work` makes of a connection when it is opened. Raises StoreUnusable, which says what to do."""
         try:
             return await self._run(work)
         except self._faults as fault:
@@ -161,7 +167,7 @@ class Server:
 
     async def _run(self, work: Callable[[Connection], Awaitable[R]]) -> R:
         if self._pool is None:
-            raise StoreFailed("the vault is not open")
+            raise StoreFailed(f"{self._what} is not open")
         async with self._pool.acquire(timeout=self._timeout) as connection:
             return await work(connection)
 
@@ -183,13 +189,14 @@ class Server:
         said = self._without_password(str(fault)) or type(fault).__name__
         remedy = next((remedy for name, remedy in _REMEDIES if _is_a(fault, name)), _UNREACHED)
         return StoreUnusable(
-            f"the vault in PostgreSQL cannot be opened: {said}; {remedy.format(schema=self.schema)}",
+            f"{self._what} in PostgreSQL cannot be opened: {said}; "
+            f"{remedy.format(schema=self.schema, what=self._what)}",
             detail=type(fault).__name__,
         )
 
     def _unreadable(self) -> StoreUnusable:
         return StoreUnusable(
-            "the DSN of the vault cannot be read; it has the form postgresql://user:password@host:5432/database, "
+            f"the DSN of {self._what} cannot be read; it has the form postgresql://user:password@host:5432/database, "
             "with special characters in the password written as %XX"
         )
 
@@ -199,15 +206,15 @@ class Server:
         return text
 
 
-_UNREACHED = "start the server, or correct the vault's DSN"
+_UNREACHED = "start the server, or correct {what}'s DSN"
 _REMEDIES: Final = (
-    ("InvalidAuthorizationSpecificationError", "correct user and password in the vault's DSN"),
-    ("InvalidCatalogNameError", "make the database, or correct the vault's DSN"),
+    ("InvalidAuthorizationSpecificationError", "correct user and password in {what}'s DSN"),
+    ("InvalidCatalogNameError", "make the database, or correct {what}'s DSN"),
     (
         "InsufficientPrivilegeError",
         'let the role make tables in the schema: CREATE SCHEMA "{schema}" AUTHORIZATION its_name',
     ),
-    ("TooManyConnectionsError", "raise max_connections of the server, or lower `connections` of each vault"),
+    ("TooManyConnectionsError", "raise max_connections of the server, or lower `connections` of {what}"),
 )
 """By the name of the driver's class, or of one that it inherits from."""
 

@@ -1,0 +1,84 @@
+"""Which processes live: each store holds an advisory lock by its own name, on a connection that does nothing else."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+from typing import Final
+
+from papaver.stores.faults import StoreFailed
+from papaver.stores.postgres.server import Connection, Server
+
+__all__ = ["Holders"]
+
+log = logging.getLogger("papaver.stores")
+
+EVERY: Final = 1.0
+"""Seconds between two looks at who lives."""
+BELIEVED: Final = 2
+"""Looks in which a holder has to be missing: a process that connects again after a restart of the server lives."""
+_OURS: Final = re.compile(r"postgres-\d+-[0-9a-f]{16}")
+_LIVING: Final = (
+    "SELECT holder FROM (SELECT holder FROM conversations WHERE holder IS NOT NULL"
+    " UNION SELECT holder FROM notes WHERE holder IS NOT NULL) AS named"
+    " WHERE holder ~ '^postgres-[0-9]+-[0-9a-f]{16}$' AND NOT EXISTS (SELECT FROM pg_locks"
+    " WHERE locktype = 'advisory' AND granted AND objsubid = 1"
+    " AND classid::bigint = ('x' || left(right(holder, 16), 8))::bit(32)::bigint & 4294967295"
+    " AND objid::bigint = ('x' || right(holder, 8))::bit(32)::bigint & 4294967295)"
+)
+
+
+class Holders:
+    """Our own name, kept alive, and the names of the dead that still hold something."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        key = secrets.token_hex(8)
+        self.name = f"postgres-{os.getpid()}-{key}"
+        number = int(key, 16)
+        self._key = number - 2**64 if number >= 2**63 else number
+        self._connection: Connection | None = None
+        self._missing: dict[str, int] = {}
+        self.dead: frozenset[str] = frozenset()
+
+    async def open(self) -> None:
+        """Raises StoreFailed."""
+        await self._live()
+
+    async def look(self) -> bool:
+        """Keep our name alive and see who is dead; True when somebody died. Raises StoreFailed."""
+        await self._live()
+        missing = {row[0] for row in await self._server.run(lambda connection: connection.fetch(_LIVING))}
+        self._missing = {name: self._missing.get(name, 0) + 1 for name in missing if name != self.name}
+        dead = frozenset(name for name, looks in self._missing.items() if looks >= BELIEVED)
+        died, self.dead = bool(dead - self.dead), dead
+        return died
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                async with self._server.told():
+                    await connection.close(timeout=5.0)
+            except StoreFailed:
+                connection.terminate()
+
+    async def _live(self) -> None:
+        connection = self._connection
+        if connection is not None and not connection.is_closed():
+            try:
+                await connection.fetchval("SELECT 1")
+                return
+            except (TimeoutError, *self._server.lost):
+                connection.terminate()
+        self._connection = None
+        connection = await self._server.connect()
+        try:
+            async with self._server.told():
+                await connection.fetchval("SELECT pg_advisory_lock($1)", self._key)
+        except BaseException:
+            connection.terminate()
+            raise
+        self._connection = connection
