@@ -86,7 +86,7 @@ class Company:
         refuse_account_change: bool = False,
         dpop_nonces: bool = False,
         staffed: bool = False,
-        agent: CompanyAgent | None = None,
+        company_agent: CompanyAgent | None = None,
         accept: Literal["all", "allowed"] = "all",
         limits: CompanyLimits | None = None,
         texts: Texts | None = None,
@@ -122,8 +122,8 @@ class Company:
         self.store = store
         self.limits = limits or CompanyLimits()
         self._accept: Literal["all", "allowed"] = accept
-        self._texts, self._agent = texts or Texts(), agent or CompanyAgent()
-        self._agent.check(scopes)
+        self._texts, self._company_agent = texts or Texts(), company_agent or CompanyAgent()
+        self._company_agent.check(scopes)
         self._documents = Documents(self.offer)
         self.hooks = Hooks()
         self._staffed = staffed
@@ -288,7 +288,7 @@ class Company:
             self._dialects(),
             self.limits,
             self._texts,
-            self._agent,
+            self._company_agent,
             self._handler,
             self._accept,
             self.store,

@@ -169,7 +169,7 @@ class Turn:
 
     @property
     def tools(self) -> TurnTools:
-        """The tools of `Company(agent=CompanyAgent(tools))`, as the User's token covers them."""
+        """The tools of `Company(company_agent=CompanyAgent(tools))`, as the User's token covers them."""
         return TurnTools(self, self._acts)
 
     @property

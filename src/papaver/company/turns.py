@@ -47,7 +47,7 @@ from papaver.protocol.conversation.operations import (
     Unavailable,
 )
 from papaver.protocol.conversation.pages import EventIds
-from papaver.protocol.conversation.state import Access, Asker
+from papaver.protocol.conversation.state import Access, Asker, Head
 from papaver.protocol.conversation.turn_decide import superseded
 from papaver.protocol.terms import CompanyId, ConversationId, MessageId
 from papaver.values.errors import PapaverError
@@ -153,7 +153,13 @@ class Turns:
             Steps(self._log, leased),
             Account(head.account_id, head.access, self._clock.now),
             self._limits.proposal,
+            lambda: self._said(head),
         )
+
+    async def _said(self, head: Head) -> list[Message]:
+        """All messages since the oldest that is unanswered."""
+        count = head.last_seq - head.answered_seq
+        return messages_of(await self._log.read_back(head.id, head.last_seq + 1, count, at_least=count))
 
     async def _outcome(self, leased: LeasedTurn) -> Outcome | None:
         """Run the handler while the lease is kept; what it raises becomes a worded failure. None: it is superseded.

@@ -25,10 +25,10 @@ from papaver.company.journal import Steps
 from papaver.company.texts import Texts
 from papaver.protocol.conversation.model import Message, Role
 from papaver.protocol.errors import ConfigurationError
-from papaver.protocol.terms import CompanyId, MessageId
+from papaver.protocol.terms import CompanyId
 from papaver.values.strict_json import JsonError
 
-__all__ = ["ACTION", "Acts", "done_since"]
+__all__ = ["ACTION", "Acts", "done_in"]
 
 log = logging.getLogger("papaver.company.agent")
 
@@ -38,7 +38,10 @@ ACTION: Final = "action:"
 
 @dataclass(slots=True)
 class Acts:
-    """The actions of one turn, also those of a run that a crash ended: a reply tells of all of them."""
+    """The actions of one turn, also those of a run that a crash ended: a reply tells of all of them.
+
+    `seconds`  until what was proposed is carried out    `said`  reads what was said since the oldest unanswered message
+    """
 
     agent: CompanyAgent
     company: CompanyId
@@ -46,9 +49,10 @@ class Acts:
     journal: Steps
     account: Account
     seconds: float
+    said: Callable[[], Awaitable[Iterable[Message]]]
     actor: Actor | None = None
     actions: dict[str, ActionOutcome] = field(default_factory=dict[str, ActionOutcome])
-    earlier: dict[str, list[ActionOutcome]] = field(default_factory=dict[str, list[ActionOutcome]])
+    earlier: Mapping[str, list[ActionOutcome]] | None = None
     calls: Counter[str] = field(default_factory=Counter[str])
     questions: list[Question] = field(default_factory=list[Question])
     _running: set[asyncio.Task[object]] = field(default_factory=set[asyncio.Task[object]])
@@ -69,6 +73,12 @@ class Acts:
         if self.actor is None:
             raise ConfigurationError("a turn has an actor once its handler runs", rule="turn.actor")
         return self.actor
+
+    async def done_before(self) -> Mapping[str, list[ActionOutcome]]:
+        """What was done for the messages that are still unanswered, by the run that was parked (8.11)."""
+        if self.earlier is None:
+            self.earlier = done_in(await self.said())
+        return self.earlier
 
     async def act(self, name: str, unfinished: ActionOutcome, run: Callable[[], Awaitable[ActionOutcome]]) -> None:
         """Run an action once for the turn, whatever crashes, and to its end, whatever becomes of who called it."""
@@ -124,21 +134,16 @@ class Acts:
         return {"actions": written(actions)} if actions else None
 
 
-def done_since(messages: Iterable[Message], first: MessageId) -> dict[str, list[ActionOutcome]]:
-    """What succeeded after message `first`, by key: a turn that was parked runs again, and finds it done (8.11).
-
-    The Company's own messages tell, in `data.actions`.
-    """
+def done_in(messages: Iterable[Message]) -> dict[str, list[ActionOutcome]]:
+    """What succeeded, by key, as the Company's own messages tell of it in `data.actions`."""
     found: dict[str, list[ActionOutcome]] = {}
-    since = False
     for message in messages:
-        since = since or (message.role is Role.USER and message.id == first)
-        told = (message.data or {}).get("actions") if since and message.role is Role.COMPANY else None
+        told = (message.data or {}).get("actions") if message.role is Role.COMPANY else None
         for record in cast("list[object]", told) if isinstance(told, list) else []:
             try:
                 action = read_action(record)
             except JsonError:
-                continue
+                continue  # an application's own
             if action.key and action.status == "succeeded":
                 found.setdefault(action.key, []).append(action)
     return found

@@ -24,7 +24,7 @@ log = logging.getLogger("papaver.company")
 
 @dataclass(frozen=True, slots=True)
 class CompanyAgent:
-    """`Company(agent=CompanyAgent(tools))`.
+    """`Company(company_agent=CompanyAgent(tools))`.
 
     `tools`             all that the agent can call, for every Personal Agent that comes
     `actions`           who approves an action: the scopes of the User's token, or nobody

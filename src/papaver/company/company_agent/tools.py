@@ -114,7 +114,7 @@ class Tools(Mapping[str, Tool]):
         @tools.tool(scopes={"orders:write"}, action=True)
         async def exchange(call: ToolCall, number: int, size: str) -> str: ...
 
-    Given to `Company(agent=CompanyAgent(tools))`, which checks that its scopes are offered.
+    Given to `Company(company_agent=CompanyAgent(tools))`, which checks that its scopes are offered.
     """
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ import msgspec
 from papaver.company.account import ScopesNeeded
 from papaver.company.company_agent.actions import ActionFailed, ActionOutcome, ActionPolicy, ActionRejected
 from papaver.company.company_agent.actors import Actor
-from papaver.company.company_agent.acts import ACTION, Acts, done_since
+from papaver.company.company_agent.acts import ACTION, Acts
 from papaver.company.company_agent.arguments import ToolError
 from papaver.company.company_agent.proposals import Proposed
 from papaver.company.company_agent.questions import ASKED, SKIPPED, Question, worded
@@ -143,9 +143,9 @@ class TurnTools:
     async def _act(self, tool: Tool, arguments: Mapping[str, Any], account: AccountId | None) -> Any:
         """One action, once: the same call in a run after a crash, or after the User signed in, is not made again."""
         key = hashlib.sha256(strict_json.canonical([tool.name, msgspec.to_builtins(arguments)])).hexdigest()[:24]
+        done = (await self._acts.done_before()).get(key, [])
         nth = self._acts.calls[key]
         self._acts.calls[key] += 1
-        done = self._earlier().get(key, [])
         if nth < len(done):
             return done[nth].result
         name = f"{ACTION}{tool.name}:{key}:{nth}"
@@ -159,11 +159,6 @@ class TurnTools:
         if ended.status == "failed":
             raise ActionFailed(f"This did not work: {ended.error}")
         return ended.result
-
-    def _earlier(self) -> Mapping[str, list[ActionOutcome]]:
-        if not self._acts.earlier and self._turn.messages:
-            self._acts.earlier = done_since(self._turn.transcript, self._turn.messages[0].id)
-        return self._acts.earlier
 
     async def _outcome(self, tool: Tool, call: ToolCall, summary: Confirmation, key: str) -> ActionOutcome:
         """Decide about an action and run it. What goes wrong in the Company's code is its end, and is logged."""
