@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from anyio.lowlevel import checkpoint
 
+from papaver.adapters.running import staff_pages_of
 from papaver.company.app import Company
 from papaver.company.incoming import Incoming
 from papaver.company.settings import CompanyLimits
@@ -338,7 +339,15 @@ async def company_bench(
     opening = not company.store.is_open
     if opening:
         await company.store.open()
-    await company.wire(clock, SeededIds(), documents, pages=pages, poster=poster, turns_elsewhere=not turns)
+    await company.wire(
+        clock,
+        SeededIds(),
+        documents,
+        pages=pages,
+        poster=poster,
+        staff_pages=staff_pages_of(company),
+        turns_elsewhere=not turns,
+    )
     runner = company.start_turns() if turns else None
     try:
         yield CompanyBench(company, agent, clock, documents)
