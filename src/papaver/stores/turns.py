@@ -86,9 +86,12 @@ def check_change(
 ) -> None:
     """All that can be wrong with a change, before its first write. `last_seq` is None for what was not loaded.
 
-    Raises StoreMisused: for the writes of a turn that lost its lease, a gap in the events, a receipt's second writing.
+    Raises StoreMisused: for the writes of a turn that lost its lease, a gap in the events, a receipt's second writing,
+    and for events that are pruned without its being said, or brought back.
     """
-    if loaded.lease_lost and (change.heads or change.events or change.receipt or change.ended):
+    if loaded.lease_lost and (
+        change.heads or change.events or change.receipt or change.ended or change.acceptance or change.notes
+    ):
         raise StoreMisused("a turn that lost its lease must not write")
     if change.ended and keys.lease is None:
         raise StoreMisused("only a turn ends")
@@ -96,8 +99,13 @@ def check_change(
         raise StoreMisused("a receipt is written once, under the key that was loaded")
     if change.acceptance is not None and (keys.acceptance is None or loaded.acceptance is not None):
         raise StoreMisused("an acceptance is written once, under the key that was loaded")
-    if change.prune and any(head.first_seq > head.last_seq for head in change.heads):
-        raise StoreMisused("the newest event is never pruned")
+    first = {head.id: head.first_seq for head in _found(loaded)}
+    for head in change.heads:
+        before = first.get(head.id, 1)
+        if head.first_seq < before or (head.first_seq > before and not change.prune):
+            raise StoreMisused("first_seq grows, and only with a change that prunes", detail=head.id)
+        if head.first_seq > max(head.last_seq, before):
+            raise StoreMisused("the newest event is never pruned", detail=head.id)
     newest = {head.id: last_seq(head.id) or 0 for head in change.heads}
     for conversation, seq, _ in change.events:
         if newest.get(conversation) != seq - 1:
@@ -106,3 +114,8 @@ def check_change(
     for head in change.heads:
         if newest[head.id] != head.last_seq:
             raise StoreMisused("a head's last_seq is not its newest event's", detail=f"{head.last_seq} of {head.id}")
+
+
+def _found(loaded: Loaded) -> list[Head]:
+    heads = (loaded.head, loaded.parent, loaded.direct, loaded.accepted)
+    return [head for head in heads if head is not None]

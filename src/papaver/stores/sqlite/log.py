@@ -64,7 +64,7 @@ class SqliteLog(SqliteLists):
         loaded = self._load(transaction, apply, replay)
         change = apply.decide(loaded)
         check_change(change, keys, loaded, self._last_seq)
-        if change.heads or change.receipt is not None or change.ended or change.notes:
+        if change.heads or change.receipt or change.ended or change.acceptance or change.notes:
             group.note(change, apply, keys.lease.conversation_id if change.ended and keys.lease else None)
         if keys.replay is not None and replay is not None and not loaded.replayed:
             group.replays.note(replay, keys.replay.until)

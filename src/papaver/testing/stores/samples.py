@@ -48,6 +48,7 @@ __all__ = [
     "begin",
     "code_of",
     "lease",
+    "message",
     "opened",
     "receipt_key",
     "reply",
@@ -100,6 +101,7 @@ def receipt_key(message: str) -> tuple[ClientId, UserId, MessageId]:
 
 
 def message(head: Head, text: str, role: Role, when: datetime) -> Event:
+    """The next event of this conversation."""
     seq = head.last_seq + 1
     author = Author(AuthorType.AGENT, name="Outfitter" if role is Role.COMPANY else None)
     own = Message(MessageId(f"msg_{head.id}_{seq}"), author, role, text)

@@ -3,6 +3,8 @@
 ALTER TABLE conversations ADD COLUMN attends INTEGER;
 ALTER TABLE conversations ADD COLUMN attends_since REAL;
 ALTER TABLE conversations ADD COLUMN prunable REAL;
+UPDATE conversations SET prunable = json_extract(CAST(head AS TEXT), '$.created_at') / 1000000.0
+    WHERE json_extract(CAST(head AS TEXT), '$.last_seq') > 1;   -- nothing was ever pruned before
 CREATE INDEX conversations_attended ON conversations (company, attends, attends_since) WHERE attends IS NOT NULL;
 CREATE INDEX conversations_prunable ON conversations (company, prunable) WHERE prunable IS NOT NULL;
 
