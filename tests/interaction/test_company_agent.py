@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from papaver.company.company_agent import (
     Principal,
     ProposalsHere,
     Proposed,
+    Question,
     ToolCall,
     ToolError,
     Tools,
@@ -28,6 +29,7 @@ from papaver.company.company_agent import (
     render_for_model,
     render_message,
 )
+from papaver.protocol.errors import ConfigurationError
 from papaver.testing.company import Answer, CompanyBench, company_bench
 from tests.house.company_tokens import TokenTable, bearer
 
@@ -145,10 +147,9 @@ async def test_c23_signed_out_what_is_open_is_done_and_what_needs_the_account_is
     async def answer(turn: Turn) -> str:
         if "open" in turn.text:
             return await turn.tools.call("hours")
-        try:
+        with suppress(Exception):
             return str(await turn.tools.call("find", '{"number": 7}'))
-        except Exception:  # noqa: BLE001 - a handler that swallows everything is what is tested
-            return "Found!"
+        return "Found!"
 
     async with company(answer, CompanyAgent(shop.tools)) as bench:
         assert story(await ask(bench, "When are you open?"))[1:] == ["company: nine to five", "idle"]
@@ -615,7 +616,6 @@ async def test_a_component_without_words_is_a_mistake() -> None:
 )
 async def test_a_question_for_a_person_is_skipped_or_put_to_the_agent(policy: Any, expected: list[str]) -> None:
     """No person is on this side; the agent's answers come as a message."""
-    from papaver.company.company_agent import Question
 
     async def answer(turn: Turn) -> str:
         assert "Nobody here" in await turn.tools.ask()
@@ -713,27 +713,66 @@ async def test_what_we_say_is_said_in_the_language_of_the_conversation() -> None
         assert reply(await bench.read(here, **WRITES))["text"] == "Niemand ist da."
 
 
-@pytest.mark.requirement("ca-40")
-async def test_an_action_is_done_once_though_its_turn_starts_again() -> None:
-    """Its end is journaled: the run after a crash gets the same result, and tells of it even if it calls nothing."""
-    from papaver.protocol.conversation.operations import LeaseLost
-
-    shop, runs = Shop(), list[str]()
+@pytest.mark.requirement("ca-40", "ca-46")
+@pytest.mark.parametrize("again", [True, False])
+async def test_an_action_is_done_once_though_its_turn_starts_again(again: bool) -> None:
+    """Its end is journaled: the run after a crash gets the same results, and tells of them even if it calls nothing."""
+    shop, keys = Shop(), list[str]()
 
     async def answer(turn: Turn) -> str:
-        runs.append(turn.id)
-        if len(runs) < 3:
-            result = await turn.tools.call("exchange", EXCHANGE)
-            again = await turn.tools.call("exchange", EXCHANGE)
-            assert result == again == {"sku": "boot-M"}
-        if len(runs) < 3:
-            raise_lost()
+        keys.append(turn.id)
+        if again or len(keys) == 1:
+            both = [await turn.tools.call("exchange", EXCHANGE) for _ in range(2)]
+            assert both == [{"sku": "boot-M"}] * 2
+        if len(keys) == 1:
+            await asyncio.Event().wait()
         return "Finally."
 
-    def raise_lost() -> None:
-        raise LeaseLost(detail="as if the process had died")
+    async with company(answer, CompanyAgent(shop.tools), turns=False) as bench:
+        first = bench.company.start_turns()
+        here = (await bench.start(**WRITES)).json["conversation_id"]
+        while len(shop.did) < 2:
+            await bench.tick()
+        first.cancel()
+        await asyncio.wait({first})
+        second = bench.company.start_turns()
+        message = reply(await idle(bench, here, **WRITES))
+        assert message["text"] == f"Finally.\n\n{DONE}\n\n{DONE}"
+        assert [action["tool"] for action in message["data"]["actions"]] == ["exchange"] * 2
+        assert (shop.did, len(set(keys)), len(keys)) == (["7M of acc_a"] * 2, 1, 2), "two calls are two actions"
+        assert len({call.key for call in shop.calls}) == 2
+        bench.company.stop()
+        await second
 
-    async with company(answer, CompanyAgent(shop.tools)) as bench:
-        page = await ask(bench, **WRITES)
-        assert shop.did == ["7M of acc_a"] * 2, "two calls are two actions"
-        assert reply(page)["text"]
+
+class Echo:
+    """An agent of another library: an object that runs."""
+
+    async def run(self, turn: Turn) -> str:
+        return turn.text
+
+
+class Spells:
+    """One that runs in pieces."""
+
+    async def run(self, turn: Turn) -> AsyncIterator[str]:
+        for letter in turn.text:
+            yield letter
+
+
+class Blocks:
+    def run(self, turn: Turn) -> str:
+        return ""
+
+
+@pytest.mark.parametrize("agent", [Echo(), Spells()], ids=["whole", "pieces"])
+async def test_an_object_that_runs_answers(agent: Any) -> None:
+    """As a function does; what does not run, or blocks, is refused."""
+    async with company(agent, CompanyAgent()) as bench:
+        assert story(await ask(bench, "Hello"))[1:] == ["company: Hello", "idle"]
+    odd: Any
+    for odd in (Blocks(), object(), Echo):
+        with pytest.raises(ConfigurationError) as refused:
+            async with company(odd, CompanyAgent()):
+                pass
+        assert refused.value.rule == "configuration.handler-is-async"
