@@ -10,13 +10,15 @@ import sqlite3
 import sys
 import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from papaver.stores.crash import Step
 from papaver.testing.keys import AgentKeys
+from papaver.web.sse import MEDIA_TYPE
+from tests.house.sockets import Reader, connected
 
 __all__ = ["Answer", "Caller", "House", "Server", "Unanswered", "house", "replies", "texts"]
 
@@ -123,12 +125,29 @@ class Caller:
 
     async def send(self, server: Server, method: str, suffix: str, body: object = None, query: str = "") -> Answer:
         """One request on a connection of its own. Raises Unanswered."""
-        jwt = self.keys.header(
-            method, ENDPOINT + suffix, f"https://{DOMAIN}", now=time.time(), sub=self.user, sid=f"sid_{self.user}"
-        )
-        fields = [f"poppy-session: {jwt}", "poppy-version: 0.4", "content-type: application/json"]
+        fields = [
+            f"poppy-session: {self._header(method, suffix)}",
+            "poppy-version: 0.4",
+            "content-type: application/json",
+        ]
         target = f"/poppy/conversations{suffix}" + (f"?{query}" if query else "")
         return await request(server, method, target, fields, b"" if body is None else json.dumps(body).encode())
+
+    def _header(self, method: str, suffix: str) -> str:
+        return self.keys.header(
+            method, ENDPOINT + suffix, f"https://{DOMAIN}", now=time.time(), sub=self.user, sid=f"sid_{self.user}"
+        )
+
+    def stream(self, server: Server, conversation: str, cursor: str) -> AbstractAsyncContextManager[Reader]:
+        """A read that asks for a stream; its head is there."""
+        suffix = f"/{conversation}/events"
+        fields = {
+            "host": DOMAIN,
+            "accept": MEDIA_TYPE,
+            "poppy-version": "0.4",
+            "poppy-session": self._header("GET", suffix),
+        }
+        return connected(server.port, f"/poppy/conversations{suffix}?cursor={cursor}", fields)
 
     async def start(self, server: Server, message: Mapping[str, Any], query: str = "") -> Answer:
         return await self.send(server, "POST", "", {"message": message}, query)

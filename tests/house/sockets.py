@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 import uvicorn
@@ -14,7 +14,7 @@ from papaver.testing.company import VERSION, CompanyBench
 from papaver.web.messages import Headers
 from papaver.web.sse import MEDIA_TYPE, Decoder, ServerEvent
 
-__all__ = ["Reader", "listening", "reading"]
+__all__ = ["Reader", "connected", "listening", "reading"]
 
 WITHIN = 60.0
 """Seconds after which a test gives up waiting. Nothing is ever asserted about time."""
@@ -85,19 +85,32 @@ class Reader:
 
 
 @asynccontextmanager
-async def reading(
-    bench: CompanyBench, port: int, conversation: str, query: str = "", *, receive_buffer: int = 0, **fields: str
+async def connected(
+    port: int, target: str, fields: Mapping[str, str], *, receive_buffer: int = 0
 ) -> AsyncGenerator[Reader]:
-    """A read that asks for a stream, over a connection of its own; its head was read."""
-    offer = bench.company.offer
-    url = f"{offer.endpoint}/{conversation}/events"
+    """A GET over a connection of its own; its head was read. `receive_buffer`: octets that this side takes, about."""
     place = socket.socket()
     if receive_buffer:
         place.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     place.setblocking(False)
     await asyncio.get_running_loop().sock_connect(place, ("127.0.0.1", port))
-    # A reader that takes little: what asyncio reads ahead counts as taken.
     connection = Reader(*await asyncio.open_connection(sock=place, limit=receive_buffer or 65_536))
+    lines = [f"GET {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+    connection.writer.write("\r\n".join(lines).encode())
+    try:
+        await connection.head()
+        yield connection
+    finally:
+        connection.writer.close()
+
+
+@asynccontextmanager
+async def reading(
+    bench: CompanyBench, port: int, conversation: str, query: str = "", *, receive_buffer: int = 0, **fields: str
+) -> AsyncGenerator[Reader]:
+    """A read that asks the Company of a bench for a stream."""
+    offer = bench.company.offer
+    url = f"{offer.endpoint}/{conversation}/events"
     sent = {
         "host": offer.endpoint_host,
         "accept": MEDIA_TYPE,
@@ -106,10 +119,5 @@ async def reading(
         **{name.replace("_", "-"): value for name, value in fields.items()},
     }
     target = f"{offer.path}/conversations/{conversation}/events" + (f"?{query}" if query else "")
-    lines = [f"GET {target} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "", ""]
-    connection.writer.write("\r\n".join(lines).encode())
-    try:
-        await connection.head()
-        yield connection
-    finally:
-        connection.writer.close()
+    async with connected(port, target, sent, receive_buffer=receive_buffer) as reader:
+        yield reader

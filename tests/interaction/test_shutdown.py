@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from papaver.company.texts import Texts
+from papaver.web.sse import ServerEvent
 from tests.house.server import Caller, Server, house, replies, texts
+from tests.house.sockets import Reader
 
 pytestmark = pytest.mark.anyio
 
@@ -48,6 +52,52 @@ async def test_sigterm_ends_a_hundred_open_polls_and_the_process(tmp_path: Path)
         assert await server.ended() in (0, -signal.SIGTERM)
         assert [line for line in server.said if "Error" in line or "Traceback" in line] == []
         assert list((tmp_path / "shop.db-holders").iterdir()) == []
+
+
+@pytest.mark.requirement("8.6-06", "papaver-132")
+async def test_sigterm_ends_a_hundred_streams_and_polls_gives_the_turn_back_and_ends(tmp_path: Path) -> None:
+    """Each stream has its proper end, and goes on at another process after what it had, with the reply of that turn."""
+    async with house(tmp_path) as town:
+        ending = await town.serve(wait_cap=300, lease=FOREVER)
+        dana = town.caller()
+        started = await dana.start(ending, dana.message())
+        conversation = started.json["conversation_id"]
+        cursor = (await dana.idle(ending, conversation))[-1]["id"]
+        held = len([line for line in ending.said if line.startswith("held")])
+        await dana.say(ending, conversation, dana.message("gated question"))
+        while "gated" not in await ending.hears("called"):
+            pass
+
+        async with AsyncExitStack() as stack:
+            streams = [await stack.enter_async_context(dana.stream(ending, conversation, cursor)) for _ in range(POLLS)]
+            seen = [await events_until(stream, "state") for stream in streams]
+            last = seen[0][-1].id
+            assert [events[-1].id for events in seen] == [last] * POLLS
+            query = f"wait=300&cursor={last}"
+            polls = [asyncio.create_task(dana.read(ending, conversation, query)) for _ in range(POLLS)]
+            while int(await ending.hears("held")) < held + 2 * POLLS:
+                pass
+            ending.signal(signal.SIGTERM)
+            assert [(await stream.event(), stream.ended) for stream in streams] == [(None, True)] * POLLS
+            assert {answer.status for answer in await asyncio.gather(*polls)} == {200}
+        assert await ending.ended() in (0, -signal.SIGTERM)
+        assert town.rows("SELECT holder FROM conversations") == [(None,)]
+
+        again = await town.serve(lease=FOREVER)
+        async with dana.stream(again, conversation, last or "") as stream:
+            again.tell("go")
+            events = await events_until(stream, "state")
+        assert replies([json.loads(event.data) for event in events]) == ["You said: gated question"]
+
+
+async def events_until(stream: Reader, kind: str) -> list[ServerEvent]:
+    """The events up to the first of this type, which is among them."""
+    events: list[ServerEvent] = []
+    while not events or json.loads(events[-1].data)["type"] != kind:
+        event = await stream.event()
+        assert event is not None, "the stream has ended"
+        events.append(event)
+    return events
 
 
 @pytest.mark.requirement("8.3-10", "8.3-12")
