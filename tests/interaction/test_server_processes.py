@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections import Counter
 from pathlib import Path
@@ -121,6 +122,40 @@ async def test_a_held_reader_wakes_at_a_commit_of_another_process(tmp_path: Path
         page = await polled
         assert texts(page.json["events"], "user") == ["Again"]
         assert texts(await dana.idle(writing, conversation), "user") == ["Hello", "Again"]
+
+
+@pytest.mark.requirement("8.6-06", "8.6-08")
+async def test_a_stream_has_what_another_process_records_and_goes_on_there(tmp_path: Path) -> None:
+    """Its own process is killed in the middle: the rest comes from the other one, each event once."""
+    async with house(tmp_path) as town:
+        here, there = await town.serve(), await town.serve()
+        dana = town.caller()
+        started = await dana.start(there, dana.message())
+        conversation = started.json["conversation_id"]
+        cursor = (await dana.idle(there, conversation))[-1]["id"]
+        seen: list[dict[str, Any]] = []
+        async with dana.stream(here, conversation, cursor) as stream:
+            assert await stream.chunk()
+            await dana.say(there, conversation, dana.message("one"))
+            while not replies(seen):
+                event = await stream.event()
+                assert event is not None
+                seen.append(json.loads(event.data))
+            await here.kill()
+            while (event := await stream.event()) is not None:
+                seen.append(json.loads(event.data))
+            assert not stream.ended, "the body has no end, so the reader knows"
+        await dana.say(there, conversation, dana.message("two"))
+        async with dana.stream(there, conversation, seen[-1]["id"]) as stream:
+            while "You said: two" not in replies(seen):
+                event = await stream.event()
+                assert event is not None
+                seen.append(json.loads(event.data))
+        assert [text for text in texts(seen, "user") + replies(seen) if text] == [
+            *("one", "two"),
+            *("You said: one", "You said: two"),
+        ]
+        assert len({event["id"] for event in seen}) == len(seen)
 
 
 @pytest.mark.requirement("8.3-07")
