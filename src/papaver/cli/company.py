@@ -17,6 +17,8 @@ ENTRIES: Final = {
     "clients": Entry("papaver.cli.company_clients:clients", "Personal Agents that were here, and your verdicts."),
     "allow": Entry("papaver.cli.company_clients:allow", "Accept a Personal Agent from its next request on."),
     "block": Entry("papaver.cli.company_clients:block", "Refuse a Personal Agent from its next request on."),
+    "conversations": Entry("papaver.cli.company_conversations:conversations", "What is stored about whom."),
+    "erase-user": Entry("papaver.cli.company_conversations:erase_user", "Delete all that is stored about a User."),
 }
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
+from papaver.cli.config_store import store_of
 from papaver.cli.failures import CliError
 from papaver.cli.theirs import Theirs, frames_of, shown
 from papaver.company.app import Company
@@ -24,7 +25,6 @@ from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Texts
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.negotiation import Retirement
-from papaver.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from papaver.adapters.asgi import ASGIApp
@@ -64,12 +64,17 @@ class RetirementTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CompanyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A whole `papaver.toml`. Paths are relative to its folder."""
+    """A whole `papaver.toml`. Paths are relative to its folder.
+
+    `store` is a file, postgresql://…, or env:NAME for a variable that holds either; `redis` a URL or env:NAME.
+    """
 
     domain: str
     name: str
     base_url: str
     store: str = "poppy.db"
+    redis: str | None = None
+    staffed: bool = False
     handler: str | None = None
     logo_uri: str | None = None
     website: bool = False
@@ -131,14 +136,13 @@ def _from_file(path: Path) -> Found:
         settings = msgspec.convert(document, CompanyFile)
     except msgspec.ValidationError as error:
         raise _wrong(path, _said_of_key(str(error))) from None
-    if not Path(settings.store).name or (path.parent / settings.store).is_dir():
-        raise _wrong(path, f'store is "{settings.store}", expected the path of a file such as "poppy.db"')
     handler = None if settings.handler is None else _named(settings.handler, path.parent.resolve(), "app:answer")
     company = Company(
         domain=settings.domain,
         name=settings.name,
         base_url=settings.base_url,
-        store=SqliteStore(path.parent / settings.store),
+        store=store_of(path, settings.store, settings.redis),
+        staffed=settings.staffed,
         logo_uri=settings.logo_uri,
         apis=[(OpenApi if api.type == "openapi" else Mcp)(api.url, api.description) for api in settings.apis],
         website=settings.website,
