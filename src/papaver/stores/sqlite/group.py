@@ -295,8 +295,14 @@ class Group:
         self._clear()
 
     def _write_notes(self, connection: sqlite3.Connection) -> None:
-        rows = [(self._company, note.conversation, note.kind.value, note.seq, note.first_seq) for note in self._notes]
-        insert_rows(connection, "notes", "company, conversation, kind, seq, first_seq", rows)
+        company, count = self._company, len(self._notes)
+        connection.execute("UPDATE companies SET noted = noted + ? WHERE company = ?", (count, company))
+        (last,) = connection.execute("SELECT noted FROM companies WHERE company = ?", (company,)).fetchone()
+        rows = [
+            (company, n, note.conversation, note.kind.value, note.seq, note.first_seq)
+            for n, note in enumerate(self._notes, last - count + 1)
+        ]
+        insert_rows(connection, "notes", "company, n, conversation, kind, seq, first_seq", rows)
 
     def _write_heads(self, connection: sqlite3.Connection) -> None:
         company, fresh, same = self._company, list[tuple[object, ...]](), list[tuple[object, ...]]()

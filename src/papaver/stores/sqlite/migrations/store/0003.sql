@@ -10,15 +10,17 @@ CREATE INDEX conversations_prunable ON conversations (company, prunable) WHERE p
 
 -- The outbox. A row is told when it is the first of its conversation and free_at has passed, or its holder is dead.
 -- A number is never used again: whoever held a row for too long must not delete another one.
+ALTER TABLE companies ADD COLUMN noted INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE notes (
-    n            INTEGER PRIMARY KEY AUTOINCREMENT,
     company      INTEGER NOT NULL,
+    n            INTEGER NOT NULL,
     conversation TEXT NOT NULL,
     kind         TEXT NOT NULL,
     seq          INTEGER NOT NULL,
     first_seq    INTEGER NOT NULL,
     attempts     INTEGER NOT NULL DEFAULT 0,
     free_at      REAL NOT NULL DEFAULT 0,
-    holder       TEXT
-);
+    holder       TEXT,
+    PRIMARY KEY (company, n)
+) WITHOUT ROWID;
 CREATE INDEX notes_of_conversation ON notes (company, conversation, n);
