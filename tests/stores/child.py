@@ -13,7 +13,7 @@ from pathlib import Path
 from papaver.ports.company import ConversationLog
 from papaver.ports.grants import GrantChange, GrantKeys, GrantLoaded, RefreshRow, digest
 from papaver.ports.personal_agent import Vault
-from papaver.protocol.conversation.change import Change, Keys, Loaded, ReplayKey
+from papaver.protocol.conversation.change import Change, Keys, Loaded, Note, NoteKind, ReplayKey
 from papaver.protocol.terms import ConversationId
 from papaver.stores.postgres import PostgresVault, VaultKey
 from papaver.stores.sqlite import SqliteStore, SqliteVault
@@ -27,7 +27,6 @@ from papaver.testing.stores.samples import (
     lease,
     receipt_key,
     say,
-    speak,
 )
 
 CLIENTS = 16
@@ -99,6 +98,31 @@ async def hold(store: SqliteStore, name: str) -> None:
     await go()
 
 
+async def keep_note(store: SqliteStore) -> None:
+    """Take a row of the outbox and never come back."""
+    log = (await store.tables(COMPANY)).log
+    found = await log.take_note(store.holder, now=NOW, until=NOW + 3600)
+    assert found is not None
+    tell(found.n)
+    await go()
+
+
+async def tell_notes(store: SqliteStore) -> None:
+    """Take what is in the outbox until nothing is left. Tells of which it took."""
+    log = (await store.tables(COMPANY)).log
+    tell("open")
+    await go()
+    told: list[tuple[str, int]] = []
+
+    async def teller() -> None:
+        while (found := await log.take_note(store.holder, now=NOW, until=NOW + 3600)) is not None:
+            told.append((found.note.conversation, found.note.seq))
+            await log.done_note(found)
+
+    await asyncio.gather(*(teller() for _ in range(4)))
+    tell(told)
+
+
 async def journey(store: SqliteStore) -> None:
     """One message and its turn, step by step, telling of each step that is durable."""
     log = (await store.tables(COMPANY)).log
@@ -123,7 +147,9 @@ async def wake(store: SqliteStore) -> None:
     log = (await store.tables(COMPANY)).log
     tell("open")
     await go()
-    await speak(log, "cnv_a")
+    note = Note(NoteKind.MESSAGE, ConversationId("cnv_a"), 1, 1)
+    said = say("cnv_a")
+    await log.apply(Keys(note.conversation), lambda loaded: replace(said(loaded), notes=(note,)))
     await go()
 
 
@@ -185,9 +211,8 @@ async def main(job: str, path: Path, *arguments: str) -> None:
         return
     store = SqliteStore(path)
     await store.open()
-    await {"talk": talk, "work": work, "hold": hold, "journey": journey, "wake": wake, "rotate": rotate}[job](
-        store, *arguments
-    )
+    jobs = (talk, work, hold, keep_note, tell_notes, journey, wake, rotate)
+    await {one.__name__: one for one in jobs}[job](store, *arguments)
     await store.close()
 
 

@@ -17,8 +17,10 @@ from typing import Any
 
 import pytest
 
+from papaver.ports.company import ConversationLog
 from papaver.ports.grants import GrantChange, GrantKeys, digest
 from papaver.ports.personal_agent import Vault
+from papaver.protocol.conversation.change import Change, Keys, Note, NoteKind
 from papaver.protocol.terms import ConversationId
 from papaver.stores.crash import CRASH_POINTS, GRANT_CRASH_POINTS
 from papaver.stores.postgres import PostgresVault, VaultKey
@@ -132,16 +134,17 @@ async def test_four_processes_answer_each_turn_once(tmp_path: Path) -> None:
 
 
 async def test_a_commit_wakes_a_reader_of_another_process(tmp_path: Path) -> None:
-    """Both who waits for the conversation and who waits for turns."""
+    """Who waits for the conversation, who waits for turns, and who waits for what is to be told."""
     path = tmp_path / "store.db"
     async with tables(lambda: SqliteStore(path)) as own:
         with children(Child("wake", path)) as (child,):
             assert await hear(child) == "open"
-            with own.log.watch(A) as watch, own.log.watch_turns() as turns:
+            with own.log.watch(A) as watch, own.log.watch_turns() as turns, own.log.watch_notes() as notes:
                 assert not await watch.wait(0.06)
                 child.tell()
                 assert await watch.wait(20)
                 assert await turns.wait(20)
+                assert await notes.wait(20)
                 assert await own.log.read(A, 0, 1) is not None
 
 
@@ -162,6 +165,49 @@ async def test_a_killed_holders_turn_is_taken_over_at_once(tmp_path: Path) -> No
             assert turn is not None
             assert (turn.lease.turn_id, turn.lease.token, turn.head.failures) == ("trn_lost", 2, 2)
             assert dict(turn.journal) == {"step": b"done"}
+
+
+async def _tell(log: ConversationLog, names: list[str], seqs: int) -> None:
+    notes = [Note(NoteKind.MESSAGE, ConversationId(name), seq, seq) for seq in range(1, seqs + 1) for name in names]
+    await log.apply(Keys(), lambda _: Change(None, notes=tuple(notes)))
+
+
+async def test_a_killed_holders_note_is_told_again_at_once(tmp_path: Path) -> None:
+    """Its hold would last for an hour; those behind it of the same conversation wait no longer either."""
+    path = tmp_path / "store.db"
+    async with opened(lambda: SqliteStore(path)) as store:
+        own = await store.tables(COMPANY)
+        await _tell(own.log, [A], 2)
+        with children(Child("keep_note", path)) as (child,):
+            number = await hear(child)
+            assert await own.log.take_note(store.holder, now=NOW, until=NOW + 9) is None
+            assert child.kill() == -signal.SIGKILL
+            for seq in (1, 2):
+                found = await own.log.take_note(store.holder, now=NOW, until=NOW + 9)
+                assert found is not None
+                assert (found.note.seq, found.attempts, found.n - number) == (seq, 3 - seq, seq - 1)
+                await own.log.done_note(found)
+
+
+async def test_three_processes_tell_each_note_once(tmp_path: Path) -> None:
+    """Four tellers in each of three processes; each conversation in its order."""
+    path, names = tmp_path / "store.db", [f"cnv_{n}" for n in range(40)]
+    async with tables(lambda: SqliteStore(path)) as own:
+        await _tell(own.log, names, 3)
+        started = [Child("tell_notes", path) for _ in range(3)]
+        with children(*started):
+            assert [await hear(child) for child in started] == ["open"] * 3
+            for child in started:
+                child.tell()
+            heard: list[list[tuple[str, int]]] = [await hear(child) for child in started]
+            assert [child.end() for child in started] == [0] * 3
+        told = [(name, seq) for one in heard for name, seq in one]
+        assert sorted(told) == sorted((name, seq) for name in names for seq in (1, 2, 3))
+        for one in heard:
+            assert all(
+                [seq for name, seq in one if name == own_name] == sorted(seq for name, seq in one if name == own_name)
+                for own_name in names
+            )
 
 
 async def test_a_closed_store_holds_no_turn(tmp_path: Path) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from papaver.protocol.conversation.change import Change
-from papaver.protocol.conversation.model import Status
+import pytest
+
+from papaver.protocol.conversation.change import Change, Keys, Loaded
+from papaver.protocol.conversation.model import Author, AuthorType, Status
 from papaver.protocol.conversation.state import Head, Lease
 from papaver.protocol.terms import ConversationId, TurnId
-from papaver.stores.turns import begun, continues, due_since, given_back, makes_due
+from papaver.stores.faults import StoreMisused
+from papaver.stores.turns import attends, begun, check_change, continues, due_since, given_back, makes_due, prunable
 from papaver.testing.stores.samples import CLIENT, NOW, USER, at
 
 HEAD = Head(ConversationId("cnv_a"), CLIENT, USER, at(), at(5), last_seq=3, asked_seq=3)
@@ -44,3 +47,45 @@ def test_runners_are_woken_by_what_may_be_due() -> None:
     assert not makes_due(Change(None, (IDLE,)), None)
     assert not makes_due(Change(None, (HEAD,)), LEASE)
     assert makes_due(Change(None, (HEAD,), ended=True), LEASE)
+
+
+def test_whoever_waits_or_has_somebody_is_attended() -> None:
+    """Waiting counts before having; a closed conversation needs nobody."""
+    waits, has = replace(IDLE, queued_at=at(7)), replace(IDLE, person=Author(AuthorType.HUMAN, "per_1"))
+    assert [attends(head) for head in (IDLE, waits, has)] == [(None, None), (1, NOW + 7), (2, 0.0)]
+    assert attends(replace(waits, person=has.person)) == (1, NOW + 7)
+    assert attends(replace(waits, status=Status.CLOSED)) == (None, None)
+
+
+def test_what_may_go_one_day_is_as_old_as_the_oldest_event() -> None:
+    """Of which there is always one that stays."""
+    assert prunable(HEAD) == NOW
+    assert prunable(replace(HEAD, first_seq=2, kept_from=at(3))) == NOW + 3
+    assert prunable(replace(HEAD, first_seq=3, kept_from=at(3))) is None
+
+
+KEPT = replace(HEAD, first_seq=2)
+
+
+@pytest.mark.parametrize("which", ["head", "parent", "direct", "accepted"])
+@pytest.mark.parametrize(("first_seq", "prune"), [(2, False), (2, True), (3, True)])
+def test_a_head_may_be_pruned_forward(which: str, first_seq: int, prune: bool) -> None:
+    """Whichever of the loaded ones it is, up to the newest event."""
+    assert not _misused(which, first_seq, prune=prune)
+
+
+@pytest.mark.parametrize("which", ["head", "parent", "direct", "accepted"])
+@pytest.mark.parametrize(("first_seq", "prune"), [(1, True), (1, False), (3, False), (4, True)])
+def test_a_head_is_not_pruned_back_unsaid_or_empty(which: str, first_seq: int, prune: bool) -> None:
+    """Backwards, without saying so, beyond the newest event."""
+    assert _misused(which, first_seq, prune=prune)
+
+
+def _misused(which: str, first_seq: int, *, prune: bool) -> bool:
+    loaded = replace(Loaded(), **{which: KEPT})
+    change = Change(None, (replace(KEPT, first_seq=first_seq),), prune=prune)
+    try:
+        check_change(change, Keys(), loaded, lambda _: KEPT.last_seq)
+    except StoreMisused:
+        return True
+    return False

@@ -91,7 +91,18 @@ SIGNED_IN = replace(
     asked_by=Asker(AgentId("agt_1"), "0.4", {"links": "1.2"}),
 )
 ASKED = replace(BARE, access=Access(()), asked_by=Asker(version="0.4"))
-HEADS = {"bare": BARE, "full": FULL, "signed-in": SIGNED_IN, "asked": ASKED}
+ATTENDED = replace(
+    BARE,
+    status=Status.QUEUED,
+    responder=Responder.HUMAN,
+    last_seq=9,
+    first_seq=4,
+    person=Author(AuthorType.HUMAN, "per_1", "Robin", "https://x.example/r.png", {"team": "returns"}),
+    queued_at=AT + timedelta(hours=1),
+    kept_from=AT + timedelta(microseconds=1),
+)
+"""As no head ever is, for a person who has joined is not waited for."""
+HEADS = {"bare": BARE, "full": FULL, "signed-in": SIGNED_IN, "asked": ASKED, "attended": ATTENDED}
 
 
 @pytest.mark.parametrize("name", EVENTS)
