@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -36,6 +37,8 @@ FIELDS: Final = Headers(
 )
 STREAMED_BYTES: Final = 65_536
 """Octets of events, as stored, that are read for one chunk: all that a reader who takes nothing keeps in memory."""
+BEATS: Final = 10
+"""Times in a second at which comments are sent: of thousands of idle streams many are woken at once, not each alone."""
 AT_THE_END: Final = 1.0
 """Seconds that a chunk on its way is given when its stream ends for another reason."""
 REMEMBERED: Final = 16
@@ -217,7 +220,8 @@ class EventStream:
                 log.log(logging.INFO if told else logging.ERROR, "a stream ends: %s", error.rule or error.code)
                 break
             if chunk or begin or not woken:
-                self._quiet_until = self._time() + self._streaming.limits.stream_keep_alive
+                quiet = self._time() + self._streaming.limits.stream_keep_alive
+                self._quiet_until = math.floor(quiet * BEATS) / BEATS
                 return begin + chunk or sse.KEEP_ALIVE
         self._ended = True
         return begin
