@@ -17,7 +17,7 @@ FORBIDDEN = re.compile("|".join((r"(?<![\w.])/(?:work|root|home|opt)/\w", *_HOST
 """Paths of some machine, and hosts of package registries: a lock or a page that names one binds its reader to it."""
 VAGUE_NAMES = re.compile(r"^(?:get|process)_|manager|helper|utils?$|^base$|^Base[A-Z]", re.IGNORECASE)
 
-FOREIGN_NAMES = {"get_command", "get_extra_info", "get_password"}
+FOREIGN_NAMES = {"get_command", "get_extra_info", "get_password", "get_tools"}
 """Names that another library chose: a protocol that describes its objects has to use them."""
 
 

@@ -28,6 +28,7 @@ MODULES = {
     "mcp": ["mcp"],
     "opentelemetry-api": ["opentelemetry"],
     "playwright": ["playwright"],
+    "pydantic-ai-slim": ["pydantic_ai", "pydantic_graph", "genai_prices", "griffe", "logfire_api"],
     "python-multipart": ["multipart", "python_multipart"],
     "redis": ["redis"],
     "segno": ["segno"],

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from papaver.company import Reply, Scope, Texts, Turn
+from papaver.company import Reply, Texts, Turn
 from papaver.company.company_agent import (
     ActionPolicy,
     ActionRejected,
     Actor,
     CompanyAgent,
-    Confirmation,
     Memory,
     Principal,
     ProposalsHere,
@@ -30,103 +29,25 @@ from papaver.company.company_agent import (
     render_message,
 )
 from papaver.protocol.errors import ConfigurationError
-from papaver.testing.company import Answer, CompanyBench, company_bench
-from tests.house.company_tokens import TokenTable, bearer
+from papaver.testing.company import Answer, CompanyBench
+from tests.house.company_tokens import bearer
+from tests.house.tool_shop import (
+    DONE,
+    EXCHANGE,
+    READ,
+    READS,
+    TEXTS,
+    WRITE,
+    WRITES,
+    Shop,
+    ask,
+    company,
+    exchanged,
+    reply,
+    story,
+)
 
 pytestmark = pytest.mark.anyio
-
-READS, WRITES = bearer("reads"), bearer("writes")
-READ, WRITE, HOME = "orders:read", "orders:write", "addresses"
-SCOPES = (Scope(READ, "See orders"), Scope(WRITE, "Change orders"), Scope(HOME, "Change addresses"))
-TEXTS = Texts()
-
-
-class Shop:
-    """Tools that note what they did."""
-
-    def __init__(self) -> None:
-        self.did: list[str] = []
-        self.calls: list[ToolCall] = []
-        self.tools = Tools()
-        tool = self.tools.tool
-        tool(public=True)(self.hours)
-        tool(scopes={READ})(self.find)
-        tool(scopes={READ, WRITE}, action=True, confirmation=_exchange)(self.exchange)
-        tool(scopes={HOME}, action=True)(self.move)
-        tool(roles={"staff"})(self.margins)
-
-    async def hours(self, call: ToolCall) -> str:
-        self.calls.append(call)
-        return "nine to five"
-
-    async def find(self, call: ToolCall, number: int) -> dict[str, object]:
-        self.calls.append(call)
-        return {"number": number, "of": call.account_id}
-
-    async def exchange(self, call: ToolCall, number: int, size: str) -> dict[str, str]:
-        self.calls.append(call)
-        if number == 0:
-            raise RuntimeError("password is hunter2")
-        if number == 1:
-            raise ToolError("Order 1 was sent already.")
-        self.did.append(f"{number}{size} of {call.account_id}")
-        return {"sku": f"boot-{size}"}
-
-    async def move(self, call: ToolCall, street: str) -> None:
-        self.did.append(street)
-
-    async def margins(self, call: ToolCall) -> int:
-        return 40
-
-
-def _exchange(given: Mapping[str, Any]) -> Confirmation:
-    return Confirmation(f"Exchange order {given['number']}", f"for size {given['size']}")
-
-
-@asynccontextmanager
-async def company(handler: Any, agent: CompanyAgent, **options: Any) -> AsyncGenerator[CompanyBench]:
-    """Tokens of account A: one reads, one writes too, one does everything."""
-    table = TokenTable()
-    table.issue("reads", "acc_a", READ)
-    table.issue("writes", "acc_a", READ, WRITE)
-    table.issue("all", "acc_a", READ, WRITE, HOME)
-    settings: dict[str, Any] = {
-        "handler": handler,
-        "sign_in": table,
-        "scopes": SCOPES,
-        "company_agent": agent,
-        **options,
-    }
-    async with company_bench(**settings) as bench:
-        yield bench
-
-
-async def ask(bench: CompanyBench, text: str = "Please", **who: Any) -> Answer:
-    return await bench.start(text, query="wait=5", **who)
-
-
-def story(page: Answer) -> list[str]:
-    """Each event in a few words."""
-    found: list[str] = []
-    for event in page.json["events"]:
-        match event["type"]:
-            case "message":
-                found.append(f"{event['message']['role']}: {event['message'].get('text')}")
-            case "authorization":
-                found.append(f"needs {event['scope']}")
-            case _:
-                found.append(event["status"])
-    return found
-
-
-def reply(page: Answer) -> dict[str, Any]:
-    """The last message of the Company."""
-    messages: list[dict[str, Any]] = [event["message"] for event in page.json["events"] if event["type"] == "message"]
-    return next(message for message in reversed(messages) if message["role"] == "company")
-
-
-EXCHANGE: dict[str, object] = {"number": 7, "size": "M"}
-DONE = "Exchange order 7: done.\nfor size M"
 
 
 async def exchanges(turn: Turn) -> str:
@@ -412,7 +333,7 @@ async def test_c15_a_tool_that_hangs_ends_with_its_turn() -> None:
     """What it was doing is told as not certain, and what was done before as done."""
     tools, hanging = Tools(), asyncio.Event()
     shop = Shop()
-    tools.tool(scopes={READ, WRITE}, action=True, confirmation=_exchange)(shop.exchange)
+    tools.tool(scopes={READ, WRITE}, action=True, confirmation=exchanged)(shop.exchange)
 
     @tools.tool(scopes={WRITE}, action=True)
     async def ship(call: ToolCall) -> None:

@@ -214,6 +214,11 @@ class Turn:
         """The id that the reply will have; pieces of its text carry it before (8.6)."""
         return self._writing.message_id
 
+    @property
+    def written(self) -> str:
+        """What `write` has said so far."""
+        return self._writing.text
+
     async def write(self, piece: str) -> None:
         """Say a piece of the reply: readers of a stream see it at once, all others with the whole (8.6).
 

@@ -7,7 +7,7 @@ import re
 from papaver.company import Turn
 from papaver.demo.outfitter.database import TOPICS, NoSuchSize, Shop
 
-__all__ = ["READ", "WRITE", "answer", "answer_turn"]
+__all__ = ["EXCHANGE", "ORDER", "READ", "SIZE", "WRITE", "answer", "answer_turn", "exchange", "order"]
 
 READ, WRITE = "orders:read", "orders:write"
 ORDER = re.compile(r"order\s*#?\s*(\d{3,6})", re.IGNORECASE)
@@ -25,8 +25,8 @@ def answer_turn(shop: Shop, turn: Turn) -> str:
     if EXCHANGE.search(question):
         if size is None:
             return "Which size would you like instead: S, M, L or XL?"
-        return _exchange(shop, turn.id, number, turn.require(READ, WRITE), size.group(1))
-    return _order(shop, number, turn.require(READ))
+        return exchange(shop, turn.id, number, turn.require(READ, WRITE), size.group(1))
+    return order(shop, number, turn.require(READ))
 
 
 def answer(shop: Shop, question: str) -> str:
@@ -40,15 +40,17 @@ def answer(shop: Shop, question: str) -> str:
     return "I can tell you about our articles, their prices and stock, your orders by their numbers, and our policies."
 
 
-def _order(shop: Shop, number: int, account: str) -> str:
-    order = shop.order(number, account)
-    if order is None:
+def order(shop: Shop, number: int, account: str) -> str:
+    """How an order of the account is."""
+    found = shop.order(number, account)
+    if found is None:
         return f"You have no order #{number}."
-    due = "was due" if order.status == "delivered" else "is due"
-    return f"Order #{order.number} ({order.sku}) is {order.status}; it {due} on {order.due}."
+    due = "was due" if found.status == "delivered" else "is due"
+    return f"Order #{found.number} ({found.sku}) is {found.status}; it {due} on {found.due}."
 
 
-def _exchange(shop: Shop, key: str, number: int, account: str, size: str) -> str:
+def exchange(shop: Shop, key: str, number: int, account: str, size: str) -> str:
+    """Exchange an order, once for each `key`; what came of it begins with "Done" when it did."""
     try:
         article = shop.exchange(key, number, account, size)
     except NoSuchSize:

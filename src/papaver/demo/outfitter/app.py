@@ -2,16 +2,16 @@
 
 Settings come from the environment, so that any ASGI server can run `papaver.demo.outfitter.app:build`:
 `OUTFITTER_DOMAINS` (separated by commas), `OUTFITTER_BASE_URL`, `OUTFITTER_ISSUER`, `OUTFITTER_SHOP` and
-`OUTFITTER_STORE` (database files), `OUTFITTER_GATE`.
+`OUTFITTER_STORE` (database files), `OUTFITTER_GATE`, `OUTFITTER_AGENT`.
 """
 
 # No postponed annotations here: FastAPI could not resolve the ones of `outfitter`'s routes, which name local values.
 
-import asyncio
 import os
 import secrets
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +19,11 @@ from fastapi import FastAPI, HTTPException
 
 from papaver.adapters.fastapi import Poppy
 from papaver.adapters.httpx2.resolve_map import NetworkSettings
-from papaver.company import Company, EmbeddedIssuer, OpenApi, Scope, SignedInSession, Turn
+from papaver.company import Company, EmbeddedIssuer, OpenApi, Scope, SignedInSession
+from papaver.company.company_agent import CompanyAgent
 from papaver.demo.outfitter.accounts import Users
-from papaver.demo.outfitter.answers import READ, WRITE, answer_turn
+from papaver.demo.outfitter.agents import agent_of, tools_of
+from papaver.demo.outfitter.answers import READ, WRITE
 from papaver.demo.outfitter.database import NoSuchSize, Shop
 from papaver.demo.outfitter.sign_in_page import SIGN_IN_PAGE, add_sign_in_page
 from papaver.stores.sqlite import SqliteStore
@@ -39,6 +41,7 @@ SCOPES = (
 class Settings:
     """`domains`  the shop's own, the first one first: one Company on all of them, under one issuer (3.2)
     `gate`     for the demo's kill: while that file exists, the handler says so in `<gate>.reached` and waits
+    `agent`    what answers: "function", "generator" (it streams), or "pydantic-ai" (it has the shop's tools)
     """
 
     domains: tuple[str, ...]
@@ -47,6 +50,7 @@ class Settings:
     shop: Path
     store: Path
     gate: Path | None = None
+    agent: str = "function"
 
 
 @dataclass
@@ -68,20 +72,14 @@ def outfitter(settings: Settings, network: NetworkSettings | None = None) -> Fas
         store=SqliteStore(settings.store),
         sign_in=issuer,
         scopes=SCOPES,
+        company_agent=CompanyAgent(tools_of(shop)),
         apis=[OpenApi(f"https://{settings.domains[0]}/openapi.json", "Your orders, and exchanging them")],
     )
     app = FastAPI(title="The Outfitter", version="1", servers=[{"url": f"https://{settings.domains[0]}"}])
     poppy = Poppy(app, company, network=network)
     add_sign_in_page(app, issuer, users)
 
-    @company.conversation
-    async def company_agent(turn: Turn) -> str:
-        return await asyncio.to_thread(_answer, turn)
-
-    def _answer(turn: Turn) -> str:
-        if settings.gate is not None:
-            _pass(settings.gate)
-        return answer_turn(shop, turn)
+    company.conversation(agent_of(settings.agent, shop, partial(_pass, settings.gate)))
 
     @app.get("/orders", operation_id="listOrders")
     def orders(session: Annotated[SignedInSession, poppy.signed_in(READ)]) -> list[dict[str, object]]:
@@ -119,8 +117,8 @@ def outfitter(settings: Settings, network: NetworkSettings | None = None) -> Fas
     return app
 
 
-def _pass(gate: Path) -> None:
-    if gate.exists():
+def _pass(gate: Path | None) -> None:
+    if gate is not None and gate.exists():
         gate.with_suffix(".reached").write_text(str(os.getpid()), encoding="ascii")
         while gate.exists():
             time.sleep(0.05)
@@ -137,6 +135,7 @@ def build() -> FastAPI:
             shop=Path(os.environ["OUTFITTER_SHOP"]),
             store=Path(os.environ["OUTFITTER_STORE"]),
             gate=Path(gate) if gate else None,
+            agent=os.environ.get("OUTFITTER_AGENT", "function"),
         ),
         NetworkSettings.from_environment(),
     )
