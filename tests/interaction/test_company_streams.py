@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from papaver.company.settings import CompanyLimits
 from papaver.company.turn import Turn
 from papaver.ports.deltas import Delta
 from papaver.protocol.terms import ClientId, ConversationId, MessageId, SessionId
@@ -102,7 +103,11 @@ async def test_b61_nobody_on_the_way_is_to_hold_a_stream_back() -> None:
 
 @pytest.mark.requirement("papaver-129")
 async def test_b61_a_stream_without_news_has_a_comment_now_and_then() -> None:
-    """So that it is not taken for dead. It is no event, and nothing is lost beside it."""
+    """So that it is not taken for dead. It is no event, and nothing is lost beside it.
+
+    Every 15 seconds, as no `wait` is held longer than 25: proxies close what is silent for 30 or 60.
+    """
+    assert (CompanyLimits().stream_keep_alive, CompanyLimits().wait_cap) == (15, 25)
     async with company_bench(turns=False, stream_keep_alive=1) as bench:
         conversation, cursor = await started(bench)
         async with open_at(bench, conversation, f"cursor={cursor}") as stream:
@@ -304,6 +309,7 @@ async def test_c19_who_joins_late_gets_no_half_text() -> None:
                 piece("msg_gap", "three", 8),
                 piece("msg_gap", "one ", 0),
                 piece("msg_odd", "\ud800", 0),
+                piece("msg_odd", "half", 1),
                 piece("msg_whole", "whole", 0),
             )
             texts = [said(await stream.event()) for _ in range(2)]

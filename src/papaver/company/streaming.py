@@ -62,6 +62,10 @@ class Pieces:
             if isinstance(event, MessageAdded):
                 self._note(event.message.id, None)
 
+    def drop(self, message_id: MessageId) -> None:
+        """One of its pieces cannot be sent, so none that follows is."""
+        self._note(message_id, None)
+
     def take(self, delta: Delta) -> bool:
         """Whether it is the next piece of its message."""
         sent = self._sent.get(delta.message_id, 0)
@@ -249,5 +253,9 @@ class EventStream:
             return b""
         codec, extensions = self._dialect.conversations, self._opened.verified.extensions
         chunks = [codec.write_stream_event(event, extensions) for event in found.events]
-        chunks += [codec.write_delta(one.message_id, one.text) for one in pieces if self._pieces.take(one)]
+        for one in pieces:
+            if self._pieces.take(one):
+                chunks.append(codec.write_delta(one.message_id, one.text))
+                if not chunks[-1]:
+                    self._pieces.drop(one.message_id)
         return b"".join(chunks)

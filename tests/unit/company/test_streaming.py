@@ -61,6 +61,8 @@ def test_a_message_that_is_complete_has_no_more_pieces() -> None:
     pieces.complete([StateChanged(EventId("evt_0"), NOW, Status.IDLE, Responder.AGENT), added("msg_r"), added("msg_s")])
     assert not pieces.take(delta("le", 3))
     assert not pieces.take(delta("whole", 0, "msg_s"))
+    pieces.drop(MessageId("msg_u"))
+    assert not pieces.take(delta("unsendable", 0, "msg_u"))
     assert pieces.take(delta("next", 0, "msg_t"))
 
 

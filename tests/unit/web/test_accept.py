@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from papaver.web.accept import named_quality, quality
 
@@ -30,3 +32,11 @@ STREAM, JSON = "text/event-stream", "application/json"
 def test_how_gladly_a_type_is_accepted(accept: list[str], stream: float, json: float, named: float) -> None:
     """Each for a stream and for JSON; the last for a stream that is asked for by its name."""
     assert (quality(accept, STREAM), quality(accept, JSON), named_quality(accept, STREAM)) == (stream, json, named)
+
+
+@given(st.lists(st.text(alphabet=';,=/* qtexvnamplicoj.-0159"\t\xff', max_size=60), max_size=3))
+def test_whatever_is_sent_is_read(accept: list[str]) -> None:
+    """A quality is from 0 to 1, and by name it is 0 or the same."""
+    assert 0 <= named_quality(accept, STREAM) <= 1
+    assert 0 <= quality(accept, STREAM) <= 1
+    assert named_quality(accept, STREAM) in (0, quality(accept, STREAM))
