@@ -8,7 +8,8 @@ from typing import Final, Literal, TypeVar
 
 from papaver.company.bounded import Bounded
 from papaver.company.client_documents import OUTWARD, Admission, CachePolicy, DocumentCache
-from papaver.company.limits import Rates, check_rate, network_of
+from papaver.company.counters import Counters
+from papaver.company.limits import check_rate, network_of
 from papaver.company.settings import CompanyLimits
 from papaver.jose.keys import KeySet
 from papaver.oauth.client_metadata import ClientMetadata, check_client_id, read_client_metadata
@@ -63,10 +64,12 @@ class Clients:
         clock: Clock,
         limits: CompanyLimits,
         accept: Policy,
+        counters: Counters | None = None,
     ) -> None:
+        self.counters = counters or Counters()
         self._store, self._clock, self._limits = store, clock, limits
         self._accept: Policy = accept
-        self._rates = Rates(limits.rates_kept)
+        self._rates = self.counters.rates("clients", limits.rates_kept)
         self._seen: Bounded[ClientId, float] = Bounded(limits.clients_cached)
         self._metadata = self._cache("client metadata", read_client_metadata, limits.metadata_age_most, fetcher)
         self._keys = self._cache("key set", _read_keys, limits.keys_age_most, fetcher)

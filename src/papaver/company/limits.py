@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from ipaddress import IPv6Address, ip_address, ip_network
 
 from papaver.protocol.errors import RateLimited
 from papaver.values.rules import rule
 
-__all__ = ["Rates", "check_rate", "is_of_one_party", "network_of"]
+__all__ = ["Key", "Rates", "check_rate", "is_of_one_party", "network_of"]
 
 MINUTE = 60.0
 NO_ADDRESS = "no address"
@@ -23,11 +24,13 @@ Key = tuple[str, ...]
 class Rates:
     """Sliding counters of one minute: this minute's count, and the last one's in proportion to what is left of it.
 
-    Bounded: beyond `kept` keys the one asked about longest ago is dropped. Three ints per key.
+    Bounded: beyond `kept` keys the one asked about longest ago is dropped. Three ints per key. Replicas that share
+    their counts `take` what is new now and then, and `learn` what all of them counted.
     """
 
-    def __init__(self, kept: int) -> None:
+    def __init__(self, kept: int, *, shared: bool = False) -> None:
         self._kept = kept
+        self._fresh: dict[tuple[int, Key], int] | None = {} if shared else None
         self._rows: OrderedDict[Key, tuple[int, int, int]] = OrderedDict()
 
     def count(self, key: Key, limit: int, now: float) -> int:
@@ -49,7 +52,37 @@ class Rates:
             return _seconds_until(limit, before, current, within)
         self._rows[key] = (minute, before, current + 1)
         self._rows.move_to_end(key)
+        fresh = self._fresh
+        if fresh is not None and len(fresh) <= self._kept:
+            fresh[minute, key] = fresh.get((minute, key), 0) + 1
         return 0
+
+    def take(self, now: float) -> Mapping[int, Mapping[Key, int]]:
+        """By minute: what was counted since the last call, or is told again; of this minute and the last."""
+        taken: dict[int, dict[Key, int]] = {}
+        if self._fresh:
+            fresh, self._fresh = self._fresh, {}
+            for (minute, key), count in fresh.items():
+                if minute >= int(now // MINUTE) - 1:
+                    taken.setdefault(minute, {})[key] = count
+        return taken
+
+    def give_back(self, minute: int, counts: Mapping[Key, int]) -> None:
+        """Nobody could be told: the next `take` brings them again."""
+        if self._fresh is not None:
+            for key, count in counts.items():
+                self._fresh[minute, key] = self._fresh.get((minute, key), 0) + count
+
+    def learn(self, minute: int, key: Key, total: int, before: int) -> None:
+        """What all replicas counted in this minute, up to the last `take`, and in the one before it."""
+        row = self._rows.get(key)
+        if row is None or self._fresh is None:
+            return
+        total += self._fresh.get((minute, key), 0)
+        if row[0] == minute:
+            self._rows[key] = (minute, max(row[1], before), max(row[2], total))
+        elif row[0] == minute + 1:
+            self._rows[key] = (row[0], max(row[1], total), row[2])
 
 
 def _seconds_until(limit: int, before: int, current: int, within: float) -> int:

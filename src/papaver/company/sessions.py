@@ -8,7 +8,7 @@ from typing import Final
 
 from papaver.company.bounded import Bounded
 from papaver.company.clients import Client, Clients
-from papaver.company.limits import Rates, check_rate, is_of_one_party, network_of
+from papaver.company.limits import check_rate, is_of_one_party, network_of
 from papaver.company.settings import CompanyLimits
 from papaver.company.tokens import Tokens
 from papaver.ports.company import ReplayKey, SessionRow, SessionStore
@@ -84,7 +84,7 @@ class Sessions:
         self._company_id, self._store, self._clients, self._tokens = company_id, store, clients, tokens
         self._clock, self._ids, self._limits = clock, ids, limits
         self._delegations = DelegationCache(limits.delegations, limits.delegations_per_client)
-        self._rates = Rates(limits.rates_kept)
+        self._rates = clients.counters.rates("sessions", limits.rates_kept)
         self._floods: Bounded[str, float] = Bounded(FLOODS_KEPT)
         self._live: Bounded[tuple[ClientId, SessionId], SessionRow] = Bounded(limits.rates_kept)
 

@@ -11,6 +11,7 @@ from typing import Final, Literal
 from papaver.company.clients import Clients
 from papaver.company.company_agent.agent import CompanyAgent
 from papaver.company.conversations import Conversations
+from papaver.company.counters import Counters
 from papaver.company.desk import Desk
 from papaver.company.endpoints import Endpoints
 from papaver.company.health import Health
@@ -99,7 +100,8 @@ class Wired:
     ) -> None:
         events = EventIds(tables.secret)
         wording = Wording(texts, agent.texts_for)
-        registry = Clients(tables.clients, fetcher, clock, limits, accept)
+        self._counters = Counters(tables.counts)
+        registry = Clients(tables.clients, fetcher, clock, limits, accept, self._counters)
         self.clients = tables.clients
         self.issuer: RunningIssuer | None = None
         if sign_in is not None:
@@ -206,6 +208,14 @@ class Wired:
             await asyncio.wait({sweeping, telling})
 
     async def _sweep(self) -> None:
+        counting = asyncio.create_task(self._counters.run(self._clock))
+        try:
+            await self._sweep_on()
+        finally:
+            counting.cancel()
+            await asyncio.wait({counting})
+
+    async def _sweep_on(self) -> None:
         while True:
             await self._clock.sleep(SWEEP_EVERY)
             try:

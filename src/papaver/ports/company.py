@@ -35,6 +35,7 @@ __all__ = [
     "SessionRow",
     "SessionStore",
     "Share",
+    "SharedCounts",
     "Slice",
     "Watch",
 ]
@@ -297,6 +298,18 @@ class ClientStore(Protocol):
         ...
 
 
+class SharedCounts(Protocol):
+    """What the replicas of one Company count together. May be away: then each counts for itself."""
+
+    async def exchange(self, window: int, counts: Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
+        """Add these counts to those of a window of time, numbered as all replicas do.
+
+        For each of the names: what all have added in this window, and in the one before it. Raises StoreFailed when
+        nobody can be told; some of the counts may have been added then.
+        """
+        ...
+
+
 class CompanyTables(Protocol):
     """One Company's rows."""
 
@@ -314,6 +327,11 @@ class CompanyTables(Protocol):
 
     @property
     def deltas(self) -> Deltas: ...
+
+    @property
+    def counts(self) -> SharedCounts | None:
+        """None where every process counts for itself."""
+        ...
 
     async def erase(self, client_id: ClientId, user_id: UserId) -> Erased:
         """Delete every conversation of a User with all that belongs to it, and their Sessions; durable on return.

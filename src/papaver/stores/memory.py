@@ -344,6 +344,7 @@ class _Tables:
         self.clients = MemoryClients()
         self.grants = MemoryGrants()
         self.deltas = LocalDeltas(company, registry)
+        self.counts = None
         self.secret = secrets.token_bytes(32)
 
     async def erase(self, client_id: ClientId, user_id: UserId) -> Erased:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from papaver.company.authserver.settings import IssuerLimits
 from papaver.company.clients import Client, Clients
 from papaver.company.incoming import Incoming
-from papaver.company.limits import Rates, check_rate, is_of_one_party, network_of
+from papaver.company.limits import check_rate, is_of_one_party, network_of
 from papaver.oauth.assertions import AssertionJwt, VerifiedAssertion, read_assertion, verify_assertion
 from papaver.oauth.errors import InvalidClient, InvalidDpopProof, InvalidOAuthRequest, ProtocolError
 from papaver.oauth.forms import FORM, Form, read_form
@@ -90,7 +90,7 @@ class Gate:
 
     def __init__(self, issuer: str, clients: Clients, clock: Clock, limits: IssuerLimits) -> None:
         self._issuer, self._clients, self._clock, self._limits = issuer, clients, clock, limits
-        self._rates = Rates(limits.rates_kept)
+        self._rates = clients.counters.rates("issuer", limits.rates_kept)
 
     async def form(self, incoming: Incoming) -> Form:
         """The form of a POST. Raises InvalidOAuthRequest, PayloadTooLarge."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from papaver.ports.company import Erased
+from papaver.ports.company import Erased, SharedCounts
 from papaver.ports.deltas import Deltas
 from papaver.protocol.terms import ClientId, CompanyId, UserId
 from papaver.stores.deltas import LocalDeltas
@@ -18,8 +18,9 @@ from papaver.stores.postgres.clients import PostgresClients
 from papaver.stores.postgres.grants import PostgresGrants
 from papaver.stores.postgres.holders import Holders
 from papaver.stores.postgres.log import PostgresLog
+from papaver.stores.postgres.lookups import Lookups
 from papaver.stores.postgres.migrations import migrate
-from papaver.stores.postgres.server import Connection, Server
+from papaver.stores.postgres.server import PLANNED_ONCE, Connection, Server
 from papaver.stores.postgres.sessions import PostgresSessions
 from papaver.stores.postgres.wakes import NotifyChannel, Wakes
 from papaver.values.secret import Secret
@@ -32,10 +33,19 @@ _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 class PostgresTables:
     """One Company's rows."""
 
-    def __init__(self, log: PostgresLog, server: Server, company: int, secret: bytes, deltas: Deltas) -> None:
-        self.log, self.secret, self.deltas = log, secret, deltas
-        self.sessions = PostgresSessions(server, company)
-        self.clients = PostgresClients(server, company)
+    def __init__(
+        self,
+        log: PostgresLog,
+        server: Server,
+        company: int,
+        secret: bytes,
+        deltas: Deltas,
+        counts: SharedCounts | None,
+    ) -> None:
+        self.log, self.secret, self.deltas, self.counts = log, secret, deltas, counts
+        lookups = Lookups(server, company)
+        self.sessions = PostgresSessions(server, company, lookups)
+        self.clients = PostgresClients(server, company, lookups)
         self.grants = PostgresGrants(server, company)
 
     async def erase(self, client_id: ClientId, user_id: UserId) -> Erased:
@@ -70,7 +80,9 @@ class PostgresStore:
             raise ValueError("a store's schema has lowercase letters, digits and underscores, at most 48 of them")
         if connections < 2 or timeout <= 0:
             raise ValueError("a store needs two connections, and time to make them")
-        self._server = Server(dsn, schema, connections=connections, timeout=timeout, what="the store")
+        self._server = Server(
+            dsn, schema, connections=connections, timeout=timeout, what="the store", settings=PLANNED_ONCE
+        )
         self._redis = redis
         self._registry = WatchRegistry()
         self._holders = Holders(self._server)
@@ -133,16 +145,17 @@ class PostgresStore:
         if company not in self._tables:
             number, secret = await self._server.run(partial(_enter, company=company))
             log = PostgresLog(self._server, number, self._holders, self._registry, self._wakes.wake)
-            made = PostgresTables(log, self._server, number, secret, self._deltas(number, secret))
+            made = PostgresTables(log, self._server, number, secret, *self._shared(number, secret))
             self._tables.setdefault(company, made)
         return self._tables[company]
 
-    def _deltas(self, company: int, secret: bytes) -> Deltas:
+    def _shared(self, company: int, secret: bytes) -> tuple[Deltas, SharedCounts | None]:
         if self._relay is None:
-            return LocalDeltas(company, self._registry)
-        from papaver.stores.redis import RelayedDeltas
+            return LocalDeltas(company, self._registry), None
+        from papaver.stores.redis import RedisCounts, RelayedDeltas
 
-        return RelayedDeltas(company, self._registry, self._relay, secret)
+        relay = self._relay
+        return RelayedDeltas(company, self._registry, relay, secret), RedisCounts(relay, secret)
 
     @property
     def holder(self) -> str:

@@ -37,6 +37,7 @@ class SqliteTables:
         self.clients = SqliteClients(database, company)
         self.grants = SqliteGrants(database, company)
         self.deltas = LocalDeltas(company, database.registry)
+        self.counts = None
         self._secret = secret
 
     @property
