@@ -18,10 +18,11 @@ from papaver.protocol.conversation.content import is_id
 from papaver.protocol.conversation.model import Event, Message, MessageAdded
 from papaver.protocol.dialect import Accepted, NoRoute, Page, Wanted
 from papaver.protocol.errors import InvalidCursor, InvalidRequest, Misbehaved, PayloadTooLarge
-from papaver.protocol.terms import ConversationId, EventId
+from papaver.protocol.terms import ConversationId, EventId, MessageId
 from papaver.values.errors import PapaverError
 from papaver.versions.v0_4.conversations import CONVERSATIONS
 from papaver.web.messages import Headers, Request, Response
+from papaver.web.sse import Decoder
 from tests.fuzz.mutations import mutated
 from tests.fuzz.seeds import files, grown, unreached
 
@@ -136,6 +137,11 @@ def drive_line(what: str, words: list[str]) -> None:
             wanted = CONVERSATIONS.read_query(" ".join(words))
             assert wanted.cursor is None or is_id(wanted.cursor)
             assert wanted.wait is None or 0 <= wanted.wait < 10**9
+            line = " ".join(words)
+            read = CONVERSATIONS.read_wanted(
+                line, Headers([("accept", line), ("last-event-id", words[0] if words else "")])
+            )
+            assert read.cursor is None or is_id(read.cursor)
     except REFUSALS as error:
         judge_refusal(error)
 
@@ -158,6 +164,10 @@ def drive_answer(what: str, words: list[str], body: bytes) -> None:
         return
     if isinstance(read, Page):
         judge_page(read)
+        for event in read.events:
+            [sent] = Decoder().feed(CONVERSATIONS.write_stream_event(event, {}))
+            assert (sent.id, json.loads(sent.data)["id"]) == (event.id, event.id)
+        assert Decoder().feed(CONVERSATIONS.write_delta(MessageId("msg_1"), body.decode("utf-8", "replace")))
         asked = CONVERSATIONS.write_read(ENDPOINT, read.conversation_id, Wanted(read.cursor))
         assert CONVERSATIONS.read_query(asked.url.partition("?")[2]) == Wanted(read.cursor)
     else:
