@@ -28,6 +28,7 @@ from papaver.company.company_agent import (
     render_for_model,
     render_message,
 )
+from papaver.company.people import Person
 from papaver.protocol.errors import ConfigurationError
 from papaver.testing.company import Answer, CompanyBench
 from tests.house.company_tokens import bearer
@@ -117,7 +118,7 @@ async def test_c25_a_token_that_writes_acts() -> None:
         }
         (call,) = shop.calls
         assert (call.account_id, call.arguments, call.actor.id) == ("acc_a", EXCHANGE, "acc_a")
-        assert call.key.startswith(call.turn.id)
+        assert call.key.startswith(f"{call.turn.conversation_id}:{call.turn.messages[0].id}:exchange:")
 
 
 @pytest.mark.requirement("ca-37")
@@ -142,6 +143,38 @@ async def test_what_was_done_before_a_call_was_refused_is_told_and_not_done_agai
         assert story(page)[4:] == ["working", "company: All done.\n\nMove: done.", "idle"]
         assert shop.did == ["7M of acc_a", "Main"]
         assert [action["tool"] for action in reply(page)["data"]["actions"]] == ["move"]
+
+
+@pytest.mark.requirement("papaver-133")
+@pytest.mark.parametrize("closes", [False, True])
+async def test_what_was_done_is_told_when_a_person_takes_over_meanwhile(closes: bool) -> None:
+    """In place of the reply, so that the person knows and the turn after them does not do it again; not once closed."""
+    shop, did, runs = Shop(), asyncio.Event(), list[str]()
+
+    async def answer(turn: Turn) -> str:
+        runs.append(turn.id)
+        said = await exchanges(turn)
+        did.set()
+        if len(runs) == 1:
+            await asyncio.Event().wait()
+        return said
+
+    async with company(answer, CompanyAgent(shop.tools)) as bench:
+        here = (await bench.start(**WRITES)).json["conversation_id"]
+        await did.wait()
+        people = bench.company.people
+        if closes:
+            await people.close(here)
+        else:
+            await people.human_joined(here, Person("p", "Marta"))
+            page = await bench.read(here, **WRITES)
+            while f"company: {DONE}" not in story(page):
+                page = await bench.read(here, f"cursor={page.json['cursor']}&wait=5", **WRITES)
+            await people.human_left(here)
+        page = await idle(bench, here, **WRITES)
+        told = [line for line in story(page) if line.startswith("company:")]
+        assert told == ([] if closes else [f"company: {DONE}", "company: Your order is exchanged."])
+        assert (shop.did, len(runs)) == (["7M of acc_a"], 1 if closes else 2)
 
 
 @pytest.mark.requirement("ca-37", "papaver-133")

@@ -24,6 +24,7 @@ class Outcome:
     `handoff`         a person is asked for after them (8.9)
     `user_requested`  why the User is asked for (8.10); None when they are not
     `close`           the conversation is closed after them (8.12)
+    `done`            tells what the turn has done, for when the rest is not said
     """
 
     messages: tuple[Message, ...] = ()
@@ -32,6 +33,7 @@ class Outcome:
     handoff: bool = False
     user_requested: str | None = None
     close: bool = False
+    done: Message | None = None
 
 
 def write_outcome(outcome: Outcome) -> bytes:
@@ -42,21 +44,8 @@ def write_outcome(outcome: Outcome) -> bytes:
             **({"handoff": True} if outcome.handoff else {}),
             **({} if outcome.user_requested is None else {"user_requested": outcome.user_requested}),
             **({"close": True} if outcome.close else {}),
-            "messages": [
-                {
-                    "id": message.id,
-                    "author": {
-                        "type": message.author.type.value,
-                        "id": message.author.id,
-                        "name": message.author.name,
-                        "image": message.author.image,
-                    },
-                    "text": message.text,
-                    "data": message.data,
-                    **({} if message.extensions is None else {"extensions": message.extensions}),
-                }
-                for message in outcome.messages
-            ],
+            **({} if outcome.done is None else {"done": _row(outcome.done)}),
+            "messages": [_row(message) for message in outcome.messages],
         }
     )
 
@@ -74,9 +63,21 @@ def read_outcome(row: bytes) -> Outcome:
             bool(record.get("handoff")),
             cast("str | None", record.get("user_requested")),
             bool(record.get("close")),
+            _message(cast("Mapping[str, object]", record["done"])) if "done" in record else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise strict_json.JsonError("the outcome has another form", detail=repr(error)) from None
+
+
+def _row(message: Message) -> dict[str, object]:
+    author = message.author
+    return {
+        "id": message.id,
+        "author": {"type": author.type.value, "id": author.id, "name": author.name, "image": author.image},
+        "text": message.text,
+        "data": message.data,
+        **({} if message.extensions is None else {"extensions": message.extensions}),
+    }
 
 
 def _message(row: Mapping[str, object]) -> Message:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, cast
 
@@ -108,15 +109,17 @@ class Turns:
             return "handoff"
         outcome, access = self._journaled(leased), None
         if outcome is None:
-            access = head.access
+            access, acts = head.access, self._acts(leased)
             if head.failures > self._limits.turn_attempts:
                 log.error("turn %s was begun %d times and never ended", leased.lease.turn_id, head.failures - 1)
-                outcome = self._failed(self._acts(leased))
+                outcome = self._failed(acts)
             else:
-                outcome = await self._outcome(leased)
-                if outcome is None:
-                    await self._apply(Supersede(leased.lease))
-                    return "superseded"
+                outcome = await self._outcome(leased, acts)
+            done = self._done(acts)
+            if outcome is None:
+                await self._apply(Supersede(leased.lease, done))
+                return "superseded"
+            outcome = replace(outcome, done=done)
             if not await self._log.journal(leased.lease, OUTCOME, write_outcome(outcome)):
                 raise LeaseLost(detail="before its outcome was journaled")
         await self._apply(_command(leased, outcome, access))
@@ -144,6 +147,12 @@ class Turns:
         text, data = acts.told_after(acts.texts.timed_out if timed_out else acts.texts.failed)
         return Outcome((self._message(Reply(text, data)),), failed=True)
 
+    def _done(self, acts: Acts) -> Message | None:
+        """Tells what was done, for when nothing else is told; without results that are too long."""
+        if not acts.actions:
+            return None
+        return self._message(Reply(acts.told(None), acts.data(self._limits.body_bytes)))
+
     def _acts(self, leased: LeasedTurn) -> Acts:
         head = leased.head
         return Acts(
@@ -161,12 +170,11 @@ class Turns:
         count = head.last_seq - head.answered_seq
         return messages_of(await self._log.read_back(head.id, head.last_seq + 1, count, at_least=count))
 
-    async def _outcome(self, leased: LeasedTurn) -> Outcome | None:
+    async def _outcome(self, leased: LeasedTurn, acts: Acts) -> Outcome | None:
         """Run the handler while the lease is kept; what it raises becomes a worded failure. None: it is superseded.
 
         It runs as a task of its own: one that swallows its cancellation is left behind, and holds nothing up.
         """
-        acts = self._acts(leased)
         turn = await self._prepare(leased, acts)
         calling = asyncio.create_task(self._ending(turn, acts))
         keeping = asyncio.create_task(self._keep(leased))
@@ -228,12 +236,8 @@ class Turns:
         needed = acts.account.needed
         if not needed:
             return said
-        messages: list[Message] = []
-        if done := acts.told(None):
-            messages.append(self._message(Reply(done, acts.data())))
-        if turn.direct and acts.texts.sign_in:
-            messages.append(self._message(Reply(acts.texts.sign_in)))
-        return Outcome(tuple(messages), needed=needed)
+        asks = turn.direct and acts.texts.sign_in
+        return Outcome((self._message(Reply(acts.texts.sign_in)),) if asks else (), needed=needed)
 
     async def _replies(self, turn: Turn, acts: Acts) -> Outcome | BaseException:
         """What the handler says. Whatever the Company's own code raises ends this turn, never the runner or the app."""
@@ -344,12 +348,9 @@ class Turns:
 
 
 def _command(leased: LeasedTurn, outcome: Outcome, access: Access | None) -> TurnCommand:
+    lease, until, done = leased.lease, leased.until_seq, outcome.done
     if outcome.needed:
-        done = next((message for message in outcome.messages if message.data), None)
-        asks = next((message for message in outcome.messages if not message.data), None)
-        return Park(leased.lease, leased.until_seq, outcome.needed, access, asks, done)
+        return Park(lease, until, outcome.needed, access, next(iter(outcome.messages), None), done)
     if outcome.failed:
-        return Fail(leased.lease, leased.until_seq, outcome.messages[0])
-    return Answer(
-        leased.lease, leased.until_seq, outcome.messages, outcome.handoff, outcome.user_requested, outcome.close
-    )
+        return Fail(lease, until, outcome.messages[0], done)
+    return Answer(lease, until, outcome.messages, outcome.handoff, outcome.user_requested, outcome.close, done)

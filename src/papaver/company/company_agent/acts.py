@@ -26,6 +26,7 @@ from papaver.company.texts import Texts
 from papaver.protocol.conversation.model import Message, Role
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import CompanyId
+from papaver.values import strict_json
 from papaver.values.strict_json import JsonError
 
 __all__ = ["ACTION", "Acts", "done_in"]
@@ -121,17 +122,16 @@ class Acts:
         """Text and data of a turn that ends in a sentence of ours: the actions are told all the same."""
         actions = list(self.actions.values())
         text = "\n\n".join([sentence, *(format_action(action, self.texts) for action in actions)])
-        return text, self._brief
+        return text, self.data(0)
 
-    def data(self) -> Mapping[str, object] | None:
-        """`data.actions`; None without any."""
-        return {"actions": written(self.actions.values())} if self.actions else None
-
-    @property
-    def _brief(self) -> Mapping[str, object] | None:
-        """The same without results, which may be what was too long."""
-        actions = [replace(action, result=None) for action in self.actions.values()]
-        return {"actions": written(actions)} if actions else None
+    def data(self, most: int | None = None) -> Mapping[str, object] | None:
+        """`data.actions`; None without any. Results are left out where there are more than `most` octets of them."""
+        if not self.actions:
+            return None
+        shown = written(self.actions.values())
+        if most is not None and len(strict_json.dumps(shown)) > most:
+            shown = written(replace(action, result=None) for action in self.actions.values())
+        return {"actions": shown}
 
 
 def done_in(messages: Iterable[Message]) -> dict[str, list[ActionOutcome]]:

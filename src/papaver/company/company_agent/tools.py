@@ -47,7 +47,8 @@ class Confirmation:
 class ToolCall:
     """One call of a tool.
 
-    `key`         the same however often a crash makes the turn start again: the idempotency key of an action
+    `key`         the idempotency key of an action: the same however often a crash makes the turn start again, and for
+                  the turn that runs after the User has signed in
     `arguments`   as they were checked
     `account_id`  the account whose token covers the tool's scopes; None for a tool that needs none
     `memory`, `skills`  the names under which this actor remembers, and those of its skills: none for most

@@ -149,7 +149,7 @@ class TurnTools:
         if nth < len(done):
             return done[nth].result
         name = f"{ACTION}{tool.name}:{key}:{nth}"
-        call = self._called(tool, arguments, account, f"{self._turn.id}:{tool.name}:{key}:{nth}")
+        call = self._called(tool, arguments, account, f"{self._asked_by}:{tool.name}:{key}:{nth}")
         summary = self._summary(tool, arguments)
         unfinished = ActionOutcome(tool.name, "failed", summary, error=self._acts.texts.action_unfinished, key=key)
         await self._acts.act(name, unfinished, lambda: self._outcome(tool, call, summary, key))
@@ -169,7 +169,8 @@ class TurnTools:
                 return ActionOutcome(tool.name, "rejected", summary, error=refused or texts.action_refused, key=key)
             return ActionOutcome(tool.name, "succeeded", summary, await self._invoke(tool, call), key=key)
         except ToolError as error:
-            return ActionOutcome(tool.name, "failed", summary, error=error.description, key=key)
+            said = error.description.encode("utf-8", "replace").decode()
+            return ActionOutcome(tool.name, "failed", summary, error=said, key=key)
         except TimeoutError as error:
             log.error("turn %s: the action %s has not ended in time", self._turn.id, tool.name, exc_info=error)
             return ActionOutcome(tool.name, "failed", summary, error=texts.action_unfinished, key=key)
@@ -208,10 +209,18 @@ class TurnTools:
         async with asyncio.timeout(self._acts.seconds):
             return await proposals.wait(proposed.id)
 
+    @property
+    def _asked_by(self) -> str:
+        """What was asked for: the same for the turn that runs after this one was parked or superseded."""
+        turn = self._turn
+        return f"{turn.conversation_id}:{turn.messages[0].id}" if turn.messages else turn.id
+
     def _summary(self, tool: Tool, arguments: Mapping[str, Any]) -> Confirmation:
         """What is about to be done, in words. One that cannot be worded is still done, by its name."""
         try:
-            return tool.confirm(arguments)
+            summary = tool.confirm(arguments)
+            strict_json.dumps([summary.title, summary.detail])
+            return summary
         except Exception as error:
             log.error("turn %s: the confirmation of %s failed", self._turn.id, tool.name, exc_info=error)
             return Confirmation(tool.name)

@@ -143,6 +143,7 @@ class Answer:
     `handoff`         it asks for a person (8.9)
     `user_requested`  it asks to talk with the User: the reason (8.10)
     `close`           it closes the conversation (8.12)
+    `done`            tells what the turn has done, and is said in place of the rest when the turn is superseded
     """
 
     lease: Lease
@@ -151,15 +152,17 @@ class Answer:
     handoff: bool = False
     user_requested: str | None = None
     close: bool = False
+    done: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The handler raised, hung or was begun too often: `message` says so, and the turn is over."""
+    """The handler raised, hung or was begun too often: `message` says so, and the turn is over. `done` as in Answer."""
 
     lease: Lease
     until_seq: int
     message: Message
+    done: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +207,13 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Supersede:
-    """The turn is over without a word: a person joined while it ran, or the conversation was closed."""
+    """The turn is over without a word: a person joined while it ran, or the conversation was closed.
+
+    `done` tells what it has done before that: nobody would know otherwise, and the next turn would do it again.
+    """
 
     lease: Lease
+    done: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)

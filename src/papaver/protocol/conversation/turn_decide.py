@@ -55,7 +55,9 @@ def decide_turn(command: TurnCommand, loaded: Loaded, now: datetime, events: Eve
     beside: tuple[Draft, ...] = ()
     match command:
         case Answer() | Fail() | Park() if superseded(head, command.until_seq):
-            draft.answered_until(head.answered_seq)
+            _end(command.done, draft, head)
+        case Supersede():
+            _end(command.done, draft, head)
         case Answer():
             _answer(command, draft)
             if command.close:
@@ -72,17 +74,22 @@ def decide_turn(command: TurnCommand, loaded: Loaded, now: datetime, events: Eve
     return draft.change(settled, ended=True, beside=beside)
 
 
-def _desk(command: Unavailable | Queued | Joined | Supersede, draft: Draft) -> None:
+def _end(done: Message | None, draft: Draft, head: Head) -> None:
+    """Nothing is said but what was done, and nothing at all once the conversation is closed (8.12)."""
+    draft.answered_until(head.answered_seq)
+    if done is not None and head.status is not Status.CLOSED:
+        draft.speak(as_company_message(done))
+
+
+def _desk(command: Unavailable | Queued | Joined, draft: Draft) -> None:
     """What a pending handoff comes to; nothing once it is not pending any more, as when a late runner repeats it."""
     match command:
         case Unavailable():
             nobody_comes(draft, command.message)
         case Queued():
             draft.wait_for_person()
-        case Joined():
-            draft.join(command.person)
         case _:
-            return
+            draft.join(command.person)
 
 
 def nobody_comes(draft: Draft, message: Message) -> None:

@@ -289,6 +289,27 @@ def test_what_a_turn_did_before_it_was_parked_is_said(covered: bool) -> None:
     assert world.heads[here].answered_seq == 0
 
 
+@pytest.mark.requirement("papaver-133")
+@pytest.mark.parametrize("kind", ["answer", "fail", "park", "supersede"])
+def test_what_a_superseded_turn_did_is_all_that_it_says(kind: str) -> None:
+    """And once the conversation is closed it says nothing."""
+    for closed in (False, True):
+        world = World()
+        here = world.start()
+        done, until = said("done", "It is sent."), 1
+        commands: dict[str, TurnCommand] = {
+            "answer": Answer(lease(here), until, (said("m", "Sent!"),), done=done),
+            "fail": Fail(lease(here), until, said("m", "Sorry."), done),
+            "park": Park(lease(here), until, ("orders:read",), None, said("m", "Please sign in."), done),
+            "supersede": Supersede(lease(here), done),
+        }
+        world.do(Close(DANA, here) if closed else Join(here, Author(AuthorType.HUMAN, "p")))
+        before = world.story(here)
+        world.do(commands[kind])
+        assert world.story(here) == [*before, *([] if closed else ["company: It is sent."])]
+        assert world.heads[here].answered_seq == 0 or closed
+
+
 def test_an_answer_may_ask_for_the_user() -> None:
     """A `user_requested` event after the messages, before the state (8.10)."""
     world = World()
