@@ -116,6 +116,21 @@ async def test_b61_a_stream_without_news_has_a_comment_now_and_then() -> None:
             assert said(await stream.event())["message"]["text"] == "more"
 
 
+@pytest.mark.requirement("papaver-129")
+async def test_b61_wake_ups_without_news_keep_no_comment_back() -> None:
+    """Such as the pieces of a long text whose beginning this reader has missed."""
+    async with company_bench(turns=False) as bench:
+        conversation, cursor = await started(bench)
+        async with open_at(bench, conversation, f"cursor={cursor}") as stream:
+            next_one = asyncio.create_task(stream.chunk())
+            for number in range(15):
+                bench.clock.advance(1)
+                await publish(bench, conversation, piece("msg_late", "x", 100 + number))
+                for _ in range(5):
+                    await bench.tick()
+            assert await next_one == KEEP_ALIVE
+
+
 @pytest.mark.requirement("8.6-03")
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream;q=0.5, application/json", "*/*"])
 async def test_a_read_that_asks_for_json_gets_it(accept: str) -> None:
