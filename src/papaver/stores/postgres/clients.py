@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal, cast
 
 from papaver.ports.company import ClientRow, DocumentRow
 from papaver.protocol.terms import ClientId
+from papaver.stores.postgres.lookups import Lookups
 from papaver.stores.postgres.server import Server
 from papaver.stores.postgres.values import count_of
 from papaver.stores.sessions import SEEN_EVERY
@@ -13,18 +14,20 @@ from papaver.stores.sessions import SEEN_EVERY
 __all__ = ["PostgresClients"]
 
 Verdict = Literal["allowed", "blocked"]
+KEPT: Final = 10_000
+"""Clients of whom it is remembered when they were seen, at most."""
 
 
 class PostgresClients:
     """`ClientStore` of one Company. A verdict is asked for each time: another replica's word holds at once."""
 
-    def __init__(self, server: Server, company: int) -> None:
-        self._server = server
-        self._company = company
+    def __init__(self, server: Server, company: int, lookups: Lookups) -> None:
+        self._server, self._company, self._lookups = server, company, lookups
+        self._seen: dict[ClientId, float] = {}
 
     async def verdict(self, client_id: ClientId) -> Verdict | None:
-        statement = "SELECT verdict FROM clients WHERE company = $1 AND id = $2"
-        return await self._server.run(lambda connection: connection.fetchval(statement, self._company, client_id))
+        verdict, _ = await self._lookups.client(client_id)
+        return cast("Verdict | None", verdict)
 
     async def judge(self, client_id: ClientId, verdict: Verdict | None) -> None:
         await self._write(
@@ -35,16 +38,21 @@ class PostgresClients:
         )
 
     async def seen(self, client_id: ClientId, at: float) -> None:
-        # Looked at first: a row that is not written costs no page.
-        statement = "SELECT seen_at FROM clients WHERE company = $1 AND id = $2"
-        before = await self._server.run(lambda connection: connection.fetchval(statement, self._company, client_id))
+        # Remembered, and then looked at: a row that is not written costs no page.
+        if at - self._seen.get(client_id, 0.0) < SEEN_EVERY:
+            return
+        _, before = await self._lookups.client(client_id)
         if before is None or at - before >= SEEN_EVERY:
+            before = at
             await self._write(
                 "INSERT INTO clients (company, id, seen_at) VALUES ($1, $2, $3)"
                 " ON CONFLICT (company, id) DO UPDATE SET seen_at = greatest(clients.seen_at, excluded.seen_at)",
                 client_id,
                 at,
             )
+        if len(self._seen) >= KEPT:
+            self._seen.clear()
+        self._seen[client_id] = before
 
     async def clients(self) -> tuple[ClientRow, ...]:
         statement = 'SELECT id, verdict, seen_at FROM clients WHERE company = $1 ORDER BY id COLLATE "C"'

@@ -16,8 +16,8 @@ from papaver.stores.notify import RegisteredWatch, Topic, WatchRegistry
 from papaver.stores.postgres.holders import Holders
 from papaver.stores.postgres.lists import PostgresLists
 from papaver.stores.postgres.log_rounds import LogRounds
+from papaver.stores.postgres.lookups import SESSION_COLUMNS, read_session
 from papaver.stores.postgres.server import Server
-from papaver.stores.postgres.sessions import SESSION_COLUMNS, read_session
 from papaver.stores.turns import NOTES
 
 __all__ = ["PostgresLog"]

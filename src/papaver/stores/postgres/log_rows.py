@@ -11,7 +11,7 @@ from papaver.protocol.conversation.record import read_head
 from papaver.protocol.conversation.state import Head, Receipt
 from papaver.protocol.terms import ConversationId
 
-__all__ = ["HEADS", "KIN", "LOAD", "WRITE", "Stored", "columns", "read_receipt", "read_stored"]
+__all__ = ["HEADS", "KIN", "LOAD", "PRUNE_REPLAYS", "WRITE", "Stored", "columns", "read_receipt", "read_stored"]
 
 _HEAD = "id, head, token, holder, due_since"
 HEADS = f"SELECT {_HEAD} FROM conversations WHERE company = $1 AND id = ANY($2::text[]) ORDER BY id FOR UPDATE"
@@ -62,6 +62,10 @@ WRITE = (
     " INSERT INTO journal (company, conversation, key, value)"
     " SELECT $1, * FROM unnest($43::text[], $44::bytea[], $45::bytea[])"
     " ON CONFLICT (company, conversation, key) DO UPDATE SET value = excluded.value"
+)
+PRUNE_REPLAYS = (
+    "DELETE FROM replays WHERE company = $1 AND key IN (SELECT key FROM replays"
+    " WHERE company = $1 AND until < $2 ORDER BY until LIMIT $3 FOR UPDATE SKIP LOCKED)"
 )
 
 

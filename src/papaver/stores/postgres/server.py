@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from papaver.stores.faults import StoreFailed, StoreUnusable
 from papaver.values.secret import Secret
 
-__all__ = ["Connection", "Server"]
+__all__ = ["PLANNED_ONCE", "Connection", "Server"]
 
 R = TypeVar("R")
 SETTINGS: Final[Mapping[str, str]] = {
@@ -27,6 +27,12 @@ SETTINGS: Final[Mapping[str, str]] = {
 }
 """Of every connection. A host that died is noticed, and its locks given back, after a minute."""
 COMMAND_SECONDS: Final = 30.0
+PLANNED_ONCE: Final[Mapping[str, str]] = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "jit": "off",
+}
+"""For statements of which each finds few rows by an index, also in tables that nobody has analysed yet."""
 
 
 class Connection(Protocol):
@@ -61,13 +67,20 @@ class Server:
     """Opened on the event loop that uses it. Its repr shows neither user nor password."""
 
     def __init__(
-        self, dsn: str | Secret, schema: str, *, connections: int, timeout: float, what: str = "the vault"
+        self,
+        dsn: str | Secret,
+        schema: str,
+        *,
+        connections: int,
+        timeout: float,
+        what: str = "the vault",
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         """`connections`: in the pool, at most; `timeout`: seconds to wait for one of them, or to connect.
 
-        `what` it is for, in words.
+        `what` it is for, in words. `settings`: of every connection, beside SETTINGS.
         """
-        self._what = what
+        self._what, self._settings = what, settings or {}
         self._dsn = dsn if isinstance(dsn, Secret) else Secret(dsn)
         self.schema = schema
         self._connections, self._timeout = connections, timeout
@@ -100,7 +113,9 @@ class Server:
             driver.CrashShutdownError,
         )
         try:
-            pool = driver.create_pool(self._dsn.reveal(), min_size=0, max_size=self._connections, **self._options())
+            pool = driver.create_pool(
+                self._dsn.reveal(), min_size=0, max_size=self._connections, reset=_keep, **self._options()
+            )
         except (ValueError, *self._faults):
             raise self._unreadable() from None
         self._pool = pool
@@ -121,7 +136,7 @@ class Server:
         return {
             "timeout": self._timeout,
             "command_timeout": COMMAND_SECONDS,
-            "server_settings": {**SETTINGS, "search_path": f'"{self.schema}"'},
+            "server_settings": {**SETTINGS, **self._settings, "search_path": f'"{self.schema}"'},
         }
 
     async def connect(self) -> Connection:
@@ -217,6 +232,10 @@ _REMEDIES: Final = (
     ("TooManyConnectionsError", "raise max_connections of the server, or lower `connections` of {what}"),
 )
 """By the name of the driver's class, or of one that it inherits from."""
+
+
+async def _keep(_: object) -> None:
+    """Nobody here leaves a setting, a lock or a cursor on a connection of the pool: one way to the server is saved."""
 
 
 def _is_a(fault: BaseException, name: str) -> bool:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from papaver.protocol.conversation.change import SessionRow
-from papaver.protocol.terms import AgentId, ClientId, SessionId, UserId
+from papaver.protocol.terms import ClientId, SessionId, UserId
+from papaver.stores.postgres.lookups import SESSION_COLUMNS, Lookups, read_session
 from papaver.stores.postgres.server import Connection, Server
 from papaver.stores.postgres.values import count_of
 from papaver.stores.sessions import opened
 
-__all__ = ["SESSION_COLUMNS", "PostgresSessions", "read_session"]
+__all__ = ["PostgresSessions"]
 
-SESSION_COLUMNS = "key, client_id, sid, user_id, agent_id, seen_at, ended_at"
 _LOAD = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE company = $1 AND client_id = $2 AND sid = $3"
 _MAKE = (
     f"INSERT INTO sessions (company, {SESSION_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
@@ -25,19 +22,11 @@ _REPLACE = (
 )
 
 
-def read_session(row: Sequence[Any]) -> SessionRow:
-    """A row of SESSION_COLUMNS."""
-    key, client_id, sid, user_id, agent_id, seen_at, ended_at = row
-    agent = None if agent_id is None else AgentId(agent_id)
-    return SessionRow(key, ClientId(client_id), SessionId(sid), UserId(user_id), agent, seen_at, ended_at)
-
-
 class PostgresSessions:
     """`SessionStore` of one Company."""
 
-    def __init__(self, server: Server, company: int) -> None:
-        self._server = server
-        self._company = company
+    def __init__(self, server: Server, company: int, lookups: Lookups) -> None:
+        self._server, self._company, self._lookups = server, company, lookups
 
     async def open(self, fresh: SessionRow, *, forget_before: float) -> SessionRow:
         stored = await self.load(fresh.client_id, fresh.sid)
@@ -64,8 +53,7 @@ class PostgresSessions:
         return self._company, row.key, row.client_id, row.sid, row.user_id, row.agent_id, row.seen_at, row.ended_at
 
     async def load(self, client_id: ClientId, sid: SessionId) -> SessionRow | None:
-        rows = await self._server.run(lambda connection: connection.fetch(_LOAD, self._company, client_id, sid))
-        return read_session(rows[0]) if rows else None
+        return await self._lookups.session(client_id, sid)
 
     async def end(self, client_id: ClientId, sid: SessionId, at: float) -> bool:
         statement = (
