@@ -180,6 +180,8 @@ async def send_stream(stream: Stream, send: Send) -> None:
         await _sent(stream, send({"type": "http.response.body", "body": b""}))
     except TimeoutError:
         log.info("a reader of a stream takes nothing; its connection is closed")
+    except OSError:
+        log.debug("a reader of a stream has left while it was sent something")
     finally:
         await stream.chunks.aclose()
 
