@@ -70,12 +70,20 @@ async def test_without_authenticate_there_is_no_console() -> None:
     async with company_bench(echoing(staffed=True)) as bench:
         assert not bench.company.owns("api.example.com", CONSOLE)
         assert await bench.fetch(CONSOLE) is None
+    company: Any = echoing()
     with pytest.raises(TypeError):
-        echoing().staff_console()  # type: ignore[call-arg]
+        company.staff_console()
+
+
+def lets_anybody_in(visit: Visit) -> Author:
+    return ALEX
+
+
+NOT_ASYNC: list[object] = [None, lets_anybody_in, "alex"]
 
 
 @pytest.mark.requirement("papaver-144")
-@pytest.mark.parametrize("authenticate", [None, lambda visit: ALEX, "alex"], ids=["none", "sync", "str"])
+@pytest.mark.parametrize("authenticate", NOT_ASYNC, ids=["none", "sync", "str"])
 def test_who_says_who_comes_is_async(authenticate: Any) -> None:
     """A function that forgets to wait would let everybody in, or nobody."""
     with pytest.raises(ConfigurationError) as refused:
@@ -477,7 +485,7 @@ async def test_without_script_a_frame_shows_what_is_new() -> None:
         page = await StaffWindow(bench.company).open(f"/conversations/{conversation}/live", "after=2")
         policy = page.headers.first("content-security-policy") or ""
         assert "frame-ancestors 'self'" in policy
-        assert 'http-equiv="refresh"' in page.body.decode()
+        assert page.headers.first("refresh") == "4"
         assert "<form" not in page.body.decode()
         assert "A person was asked for." in words(page)
 

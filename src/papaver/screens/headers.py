@@ -56,7 +56,9 @@ _PAGE: Final = Headers(
 
 _STAFF: Final = _PAGE.with_(("content-security-policy", STAFF_POLICY.format(framing="'none'")))
 _FRAMED: Final = _PAGE.with_(
-    ("content-security-policy", STAFF_POLICY.format(framing="'self'")), ("x-frame-options", "SAMEORIGIN")
+    ("content-security-policy", STAFF_POLICY.format(framing="'self'")),
+    ("x-frame-options", "SAMEORIGIN"),
+    ("refresh", "4"),
 )
 
 
@@ -71,7 +73,7 @@ def staff_headers() -> Headers:
 
 
 def framed_headers() -> Headers:
-    """Of the one page without forms that a page of the console shows in a frame."""
+    """Of the one page without forms that a page of the console shows in a frame; it reloads itself every 4 seconds."""
     return _FRAMED
 
 
