@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ from papaver.company.company_agent import (
     ActionRejected,
     Actor,
     CompanyAgent,
+    Confirmation,
     Memory,
     Principal,
     ProposalsHere,
@@ -35,6 +36,7 @@ from tests.house.company_tokens import bearer
 from tests.house.tool_shop import (
     DONE,
     EXCHANGE,
+    HOME,
     READ,
     READS,
     TEXTS,
@@ -730,3 +732,69 @@ async def test_an_object_that_runs_answers(agent: Any) -> None:
             async with company(odd, CompanyAgent()):
                 pass
         assert refused.value.rule == "configuration.handler-is-async"
+
+
+@pytest.mark.requirement("ca-38")
+@pytest.mark.parametrize(("sign_in", "words"), [("Bitte anmelden.", ["company: Bitte anmelden."]), ("", [])])
+async def test_c37_in_a_direct_conversation_the_user_is_asked_in_words_too(sign_in: str, words: list[str]) -> None:
+    """The User reads messages and no events; in their language, and only where the Company wants it said."""
+
+    async def answer(turn: Turn) -> str:
+        if turn.direct:
+            await turn.tools.call("exchange", EXCHANGE)
+        turn.request_user("A specialist needs your yes.")
+        return "One moment."
+
+    agent = CompanyAgent(Shop().tools, texts_for=lambda locale: Texts(sign_in=sign_in))
+    async with company(answer, agent) as bench:
+        parent = await ask(bench)
+        (event,) = [event["id"] for event in parent.json["events"] if event["type"] == "user_requested"]
+        said = {"id": "h", "author": {"type": "human"}, "text": "Exchange it", "context": {"locale": "de"}}
+        opening = {
+            "parent_conversation_id": parent.json["conversation_id"],
+            "user_requested_event_id": event,
+            "message": said,
+        }
+        page = await bench.send("POST", "", opening, query="wait=5")
+        page = await idle(bench, page.json["conversation_id"])
+        assert story(page)[-2 - len(words) :] == [*words, "needs orders:read orders:write", "idle"]
+
+
+@pytest.mark.parametrize("wording", ["raises", "no text", "half a character"])
+async def test_c15_an_action_that_cannot_be_worded_is_told_by_its_name(wording: str) -> None:
+    """It is done all the same; a reason with half a character is told without it."""
+    tools = Tools()
+
+    def confirm(given: Mapping[str, Any]) -> Any:
+        if wording == "raises":
+            raise KeyError("hunter2")
+        return 5 if wording == "no text" else Confirmation("\ud800")
+
+    @tools.tool(scopes={WRITE}, action=True, confirmation=confirm)
+    async def ship(call: ToolCall) -> None:
+        raise ToolError("It is \ud800 gone.")
+
+    async def answer(turn: Turn) -> None:
+        await turn.tools.call("ship")
+
+    async with company(answer, CompanyAgent(tools)) as bench:
+        assert reply(await ask(bench, **WRITES))["text"] == "ship: this did not work. It is ? gone."
+
+
+async def test_an_application_s_own_data_is_no_record_of_actions() -> None:
+    """Nor is a member of that name that is no list of ours: the action is done."""
+    shop, posted = Shop(), list[CompanyBench]()
+
+    async def answer(turn: Turn) -> str:
+        for data in ({"actions": [{"key": "x"}]}, {"actions": "none"}):
+            await posted[0].company.people.post(turn.conversation_id, "By the way", data=data)
+        turn.require(HOME)
+        return await exchanges(turn)
+
+    async with company(answer, CompanyAgent(shop.tools)) as bench:
+        posted.append(bench)
+        here = (await ask(bench, **WRITES)).json["conversation_id"]
+        assert story(await idle(bench, here, **WRITES))[-2:] == ["needs addresses", "idle"]
+        page = await idle(bench, here, **bearer("all"))
+        assert reply(page)["text"].startswith("Your order is exchanged.")
+        assert shop.did == ["7M of acc_a"]
