@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import pickle
 import traceback
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +17,7 @@ from papaver.stores.postgres.migrations import scripts
 from papaver.testing.vaults import SHARED_VAULT_CONTRACT, VAULT_CONTRACT, VaultCase, opened_vault
 from papaver.values.secret import Secret, SecretBytes
 from tests.stores.postgres import DSN, connect, query
+from tests.stores.way import way
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("postgres")]
 KEY = bytes(range(32))
@@ -31,81 +29,6 @@ def _name(case: VaultCase) -> str:
 
 def made(schema: str, *, dsn: str = DSN, key: VaultKey | None = None, connections: int = 4) -> PostgresVault:
     return PostgresVault(dsn, key=key or VaultKey(KEY), schema=schema, connections=connections, timeout=5)
-
-
-class Way:
-    """A way to the server that can be cut and closed, as a restart does it."""
-
-    def __init__(self) -> None:
-        parts = urlsplit(DSN)
-        self._target = parts.hostname or "127.0.0.1", parts.port or 5432
-        self._out: set[asyncio.StreamWriter] = set()
-        self._carrying: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
-        self.port = 0
-
-    @property
-    def dsn(self) -> str:
-        parts = urlsplit(DSN)
-        user = parts.netloc.rpartition("@")[0]
-        return parts._replace(netloc=f"{user}@127.0.0.1:{self.port}").geturl()
-
-    async def open(self) -> None:
-        self._server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task, ends = asyncio.current_task(), [writer]
-        assert task is not None
-        self._carrying.add(task)
-        try:
-            other, out = await asyncio.open_connection(*self._target)
-            ends.append(out)
-            self._out.add(out)
-            await asyncio.gather(_copy(reader, out), _copy(other, writer))
-        finally:
-            self._out.difference_update(ends)
-            self._carrying.discard(task)
-            for end in ends:
-                end.transport.abort()
-
-    async def close(self) -> None:
-        """Cut what runs and refuse what comes."""
-        if self._server is not None:
-            self._server.close()
-        carrying = list(self._carrying)
-        for task in carrying:
-            task.cancel()
-        await asyncio.gather(*carrying, return_exceptions=True)
-        await asyncio.sleep(0)
-
-    def cut(self) -> None:
-        """What runs is over; what comes is let through."""
-        for out in self._out:
-            out.transport.abort()
-
-    async def restart(self) -> None:
-        """Every session is ended by the server, with its own words."""
-        ports = [writer.get_extra_info("sockname")[1] for writer in self._out]
-        await query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE client_port = ANY($1::int[])", ports)
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
-
-
-@asynccontextmanager
-async def way() -> AsyncGenerator[Way]:
-    own = Way()
-    await own.open()
-    try:
-        yield own
-    finally:
-        await own.close()
 
 
 @pytest.mark.parametrize("case", [*VAULT_CONTRACT, *SHARED_VAULT_CONTRACT], ids=_name)
