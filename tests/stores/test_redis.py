@@ -165,6 +165,7 @@ async def test_what_others_write_into_a_channel_is_left(pair: tuple[RedisRelay, 
     assert await heard.get() == ["ours"]
 
 
+@pytest.mark.requirement("papaver-126")
 async def test_an_outage_loses_hints_and_nothing_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, prefix: str
 ) -> None:
@@ -266,6 +267,7 @@ def test_a_password_is_not_shown() -> None:
     assert repr(relay) == "<RedisRelay through <RedisServer redis.example:6380>>"
 
 
+@pytest.mark.requirement("papaver-126")
 async def test_pieces_of_text_reach_the_readers_of_every_replica(pair: tuple[RedisRelay, RedisRelay]) -> None:
     """They wake who watches the conversation; no other Company gets any."""
     one, two = pair

@@ -46,6 +46,7 @@ class Replica:
         await self.counters.exchange(self.shared, now)
 
 
+@pytest.mark.requirement("papaver-125")
 async def test_replicas_together_let_through_what_one_may() -> None:
     """Within one exchange each may let through as much; after it, all of them know."""
     sums = Sums()
@@ -115,6 +116,7 @@ async def test_a_minute_that_is_over_when_its_sum_comes_counts_as_the_one_before
     assert replica.ask(10, 300, 20) == 9
 
 
+@pytest.mark.requirement("papaver-125")
 async def test_while_nobody_can_be_told_each_counts_for_itself() -> None:
     """And tells it afterwards, as far as it still matters."""
     sums = Sums()

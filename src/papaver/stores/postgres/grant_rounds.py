@@ -34,6 +34,9 @@ __all__ = ["GrantRounds"]
 R = TypeVar("R")
 AT_ONCE: Final = 128
 """Changes in one round, at most."""
+TRIES: Final = 5
+"""Times that a round is done when the database undoes it for the sake of another transaction."""
+_AGAIN: Final = ("DeadlockDetectedError", "SerializationError", "UniqueViolationError")
 
 
 @dataclass(slots=True)
@@ -90,12 +93,10 @@ class GrantRounds:
         round = _Round(self._company, jobs)
         is_over = False
         try:
-            # Once COMMIT was sent, a lost connection leaves open whether it was done: never done twice.
-            await self._server.run(round.run, repeat=lambda: not round.committing)
-            is_over = True
-        except StoreFailed as fault:
-            for job in round.done:
-                job.fault = StoreFailed(fault.detail)
+            fault = await self._try(round)
+            if fault is not None:
+                for job in round.done:
+                    job.fault = StoreFailed(fault.detail)
             is_over = True
         finally:
             for job in round.done:
@@ -104,6 +105,20 @@ class GrantRounds:
                 elif not job.future.done():
                     _tell(job)
         return round.put_off
+
+    async def _try(self, round: _Round) -> StoreFailed | None:
+        """Why it is not known to be committed."""
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                # Once COMMIT was sent, a lost connection leaves open whether it was done: never done twice.
+                await self._server.run(round.run, repeat=lambda: not round.committing)
+            except StoreFailed as fault:
+                if round.committing or tries == TRIES or not fault.detail.startswith(_AGAIN):
+                    return fault
+            else:
+                return None
 
 
 def _tell(job: _Job) -> None:
