@@ -103,6 +103,9 @@ class WatchRegistry:
         """What is waited for now."""
         return tuple(self._watches)
 
+    def awaits(self, topic: Topic) -> bool:
+        return topic in self._watches
+
     @property
     def awaits_turns(self) -> bool:
         return bool(self._turns)

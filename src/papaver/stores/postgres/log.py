@@ -12,12 +12,14 @@ from papaver.protocol.conversation.model import Event
 from papaver.protocol.conversation.state import Lease
 from papaver.protocol.terms import ClientId, ConversationId, SessionId
 from papaver.stores.crash import Step
-from papaver.stores.notify import RegisteredWatch, Topic, WatchRegistry
+from papaver.stores.notify import RegisteredWatch, WatchRegistry
 from papaver.stores.postgres.holders import Holders
 from papaver.stores.postgres.lists import PostgresLists
 from papaver.stores.postgres.log_rounds import LogRounds
 from papaver.stores.postgres.lookups import SESSION_COLUMNS, read_session
 from papaver.stores.postgres.server import Server
+from papaver.stores.postgres.wakes import Wakes
+from papaver.stores.sqlite.records import Records
 from papaver.stores.turns import NOTES
 
 __all__ = ["PostgresLog"]
@@ -51,11 +53,11 @@ class PostgresLog(PostgresLists):
         company: int,
         holders: Holders,
         registry: WatchRegistry,
-        wake: Callable[[set[Topic]], None],
+        wakes: Wakes,
     ) -> None:
-        super().__init__(server, company, holders, wake)
-        self._registry = registry
-        self._rounds = LogRounds(server, company, wake)
+        super().__init__(server, company, holders, wakes.wake)
+        self._registry, self._wakes = registry, wakes
+        self._rounds = LogRounds(server, company, wakes.wake)
 
     async def apply(self, keys: Keys, decide: Callable[[Loaded], Change[R]]) -> R:
         step: Step | None = None
@@ -90,7 +92,8 @@ class PostgresLog(PostgresLists):
                 found = read_session(columns)
         if head is None:
             return None
-        bodies.sort(key=lambda one: one[0])
+        self._wakes.saw((self._company, conversation), head.last_seq)
+        bodies.sort()
         after = max(after_seq, head.first_seq - 1)
         events = tuple([record.read(body) for _, body in bodies])
         return Slice(head=head, events=events, more=after + len(events) < head.last_seq, session=found)
@@ -105,7 +108,7 @@ class PostgresLog(PostgresLists):
         at_least: int = 1,
     ) -> Sequence[Event]:
         rows = await self._fetch(_READ_BACK, conversation, before_seq, max(limit, 0), max_bytes, at_least)
-        return tuple([record.read(body) for _, body in reversed(rows)])
+        return Records([body for _, body in reversed(rows)]) if rows else ()
 
     def watch(self, conversation: ConversationId) -> RegisteredWatch:
         return self._registry.watch((self._company, conversation))

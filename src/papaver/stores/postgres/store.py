@@ -20,9 +20,10 @@ from papaver.stores.postgres.holders import Holders
 from papaver.stores.postgres.log import PostgresLog
 from papaver.stores.postgres.lookups import Lookups
 from papaver.stores.postgres.migrations import migrate
+from papaver.stores.postgres.notify_channel import NotifyChannel
 from papaver.stores.postgres.server import PLANNED_ONCE, Connection, Server
 from papaver.stores.postgres.sessions import PostgresSessions
-from papaver.stores.postgres.wakes import NotifyChannel, Wakes
+from papaver.stores.postgres.wakes import Wakes
 from papaver.values.secret import Secret
 
 __all__ = ["PostgresStore", "PostgresTables"]
@@ -128,10 +129,12 @@ class PostgresStore:
         return _RedisChannel(self._relay)
 
     async def close(self) -> None:
+        """What this process holds is free at once. Waits for what runs."""
         wakes, self._wakes, self._relay = self._wakes, None, None
         self._tables.clear()
         if wakes is not None:
             await wakes.close()
+            await self._holders.let_go()
         await self._holders.close()
         await self._server.close()
 
@@ -144,7 +147,7 @@ class PostgresStore:
             raise StoreFailed("the store is not open")
         if company not in self._tables:
             number, secret = await self._server.run(partial(_enter, company=company))
-            log = PostgresLog(self._server, number, self._holders, self._registry, self._wakes.wake)
+            log = PostgresLog(self._server, number, self._holders, self._registry, self._wakes)
             made = PostgresTables(log, self._server, number, secret, *self._shared(number, secret))
             self._tables.setdefault(company, made)
         return self._tables[company]

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from papaver.ports.company import LeasedTurn, Share
 from papaver.protocol.conversation.record import read_head, write_head
@@ -19,17 +19,18 @@ from papaver.stores.notify import Topic
 from papaver.stores.postgres.holders import Holders
 from papaver.stores.postgres.log_rows import columns
 from papaver.stores.postgres.server import Connection, Server
-from papaver.stores.sqlite.forms import number
 from papaver.stores.turns import begun, continues, given_back
+from papaver.values.errors import PapaverError
 
 __all__ = ["PostgresTurns"]
 
 _WAITS = "company = $1 AND due_since IS NOT NULL AND (holder IS NULL OR until <= $2 OR holder = ANY($3::text[]))"
-_DUE = (
+_FIND = (
     "SELECT id, head, token, turn_id, until_seq, client_key, user_key FROM conversations"
     f" WHERE {_WAITS} AND client_key <> ALL($4::bigint[]) AND user_key <> ALL($5::bigint[])"
-    " ORDER BY due_since LIMIT $6 FOR UPDATE SKIP LOCKED"
+    " ORDER BY due_since LIMIT $6 FOR UPDATE{locked}"
 )
+_DUE, _BLOCKED = _FIND.format(locked=" SKIP LOCKED"), _FIND.format(locked="")
 _TAKE = (
     "UPDATE conversations AS old SET head = new.head, token = new.token, turn_id = new.turn_id,"
     " until_seq = new.until_seq, holder = $2, until = new.until"
@@ -54,6 +55,11 @@ class _Ask:
     future: asyncio.Future[LeasedTurn | None]
     leased: LeasedTurn | None = None
 
+    @property
+    def kind(self) -> tuple[str, float, Share | None]:
+        """Those of one kind are answered together."""
+        return self.holder, self.now, self.share
+
 
 class PostgresTurns:
     """The turns' part of `ConversationLog`. Leases that are asked for together share a transaction."""
@@ -75,8 +81,10 @@ class PostgresTurns:
     async def _lease_all(self) -> None:
         try:
             while self._asks:
-                asks, self._asks = self._asks, []
-                await self._leased(asks)
+                first = self._asks[0]
+                alike = [ask for ask in self._asks if ask.kind == first.kind]
+                self._asks = [ask for ask in self._asks if ask.kind != first.kind]
+                await self._leased(alike)
         finally:
             self._asking = None
             for ask in self._asks:
@@ -98,14 +106,17 @@ class PostgresTurns:
 
         try:
             await self._server.run(work, repeat=lambda: not committing)
-        except StoreFailed as fault:
-            for ask in asks:
-                if not ask.future.done():
-                    ask.future.set_exception(StoreFailed(fault.detail))
-        finally:
             for ask in asks:
                 if not ask.future.done():
                     ask.future.set_result(ask.leased)
+        except PapaverError as fault:
+            for ask in asks:
+                if not ask.future.done():
+                    ask.future.set_exception(StoreFailed(fault.detail) if isinstance(fault, StoreFailed) else fault)
+        finally:
+            # Not done when the loop ends under it: nobody waits for ever.
+            for ask in asks:
+                ask.future.cancel()
 
     async def renew(self, lease: Lease, until: float) -> bool:
         statement = (
@@ -157,7 +168,7 @@ class _Leases:
     """One transaction of leases: those that are due longest, and of whom nobody has more than a share."""
 
     def __init__(self, company: int, asks: list[_Ask], dead: frozenset[str]) -> None:
-        self._company, self._asks, self._dead = company, asks, dead
+        self._company, self._asks, self._dead, self._now = company, asks, dead, asks[0].now
         self._clients: Counter[int] = Counter()
         self._users: Counter[int] = Counter()
 
@@ -166,7 +177,7 @@ class _Leases:
         for ask in self._asks:
             ask.leased = None
         asks = list(self._asks)
-        holder, share, now = asks[0].holder, asks[0].share, asks[0].now
+        holder, share = asks[0].holder, asks[0].share
         if share is not None:
             held = await connection.fetch(_HELD, self._company, holder)
             self._clients.update(client for client, _ in held)
@@ -174,9 +185,11 @@ class _Leases:
         found: list[tuple[_Ask, Any, Head]] = []
         taken: set[str] = set()
         while asks:
-            due = await connection.fetch(
-                _DUE, self._company, now, list(self._dead), *self._full(share), len(asks) + len(taken)
-            )
+            wanted = len(asks) + len(taken)
+            due = await self._due(connection, _DUE, share, wanted)
+            if not due:
+                # Those that somebody has locked at this moment were passed over: wait for one, and hold none meanwhile.
+                due = await self._due(connection, _BLOCKED, share, 1)
             fresh = [row for row in due if row[0] not in taken]
             if not fresh:
                 break
@@ -189,6 +202,10 @@ class _Leases:
         if found:
             await self._write(connection, holder, found)
         return len(found)
+
+    async def _due(self, connection: Connection, statement: str, share: Share | None, limit: int) -> Sequence[Any]:
+        full = self._full(share)
+        return await connection.fetch(statement, self._company, self._now, list(self._dead), *full, limit)
 
     def _full(self, share: Share | None) -> tuple[list[int], list[int]]:
         if share is None:
@@ -236,6 +253,3 @@ class _Leases:
             if leased is not None and leased.lease.conversation_id in journals:
                 journal = journals[leased.lease.conversation_id]
                 ask.leased = LeasedTurn(leased.lease, leased.head, leased.until_seq, journal)
-
-
-KEY: Final = number

@@ -1,37 +1,44 @@
 """Wake-ups between the replicas of a Company: after COMMIT, through NOTIFY or Redis, and a net under both.
 
-They are hints. Once a second the net asks how far exactly those conversations are that somebody waits for.
+They are hints. Once a second the net asks how far exactly those conversations are that somebody waits for, and whether
+anything is due where somebody waits for that.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol, cast
+from typing import Final, Protocol
 
 from papaver.stores.faults import StoreFailed
 from papaver.stores.notify import Topic, WatchRegistry
 from papaver.stores.postgres.holders import Holders
-from papaver.stores.postgres.server import Connection, Server
+from papaver.stores.postgres.server import Server
+from papaver.stores.turns import NOTES
 
-__all__ = ["Channel", "NotifyChannel", "Wakes"]
+__all__ = ["Channel", "Wakes"]
 
 log = logging.getLogger("papaver.stores")
 
 EVERY: Final = 1.0
-"""Seconds between two looks of the net."""
-MOST_PAYLOAD: Final = 7_000
-"""Octets of one NOTIFY; PostgreSQL takes under 8,000."""
+"""Seconds between two looks of the net, and between two looks at who lives half of it."""
 _FAR = (
     "SELECT company, id, last_seq FROM conversations"
     " WHERE (company, id) IN (SELECT * FROM unnest($1::int[], $2::text[]))"
 )
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
+_DUE = (
+    "SELECT asked.company, '' FROM unnest($1::int[]) AS asked (company) WHERE EXISTS (SELECT FROM conversations AS own"
+    " WHERE own.company = asked.company AND due_since IS NOT NULL"
+    f" AND (holder IS NULL OR until <= {_NOW} OR holder = ANY($3::text[])))"
+    f" UNION ALL SELECT asked.company, '{NOTES}' FROM unnest($2::int[]) AS asked (company) WHERE EXISTS (SELECT"
+    f" FROM notes AS own WHERE own.company = asked.company AND (free_at <= {_NOW} OR holder = ANY($3::text[])))"
+)
 
 
 class Channel(Protocol):
-    """A way to the other replicas that may lose what it is given."""
+    """A way to the other replicas that may lose what it is given, and never brings back one's own."""
 
     async def open(self, received: Callable[[Iterable[Topic]], None]) -> None: ...
 
@@ -40,69 +47,10 @@ class Channel(Protocol):
         ...
 
     async def look(self) -> None:
-        """Called once a second: connect again where that is needed."""
+        """Called again and again: connect again where that is needed. Raises StoreFailed."""
         ...
 
     async def close(self) -> None: ...
-
-
-class NotifyChannel:
-    """LISTEN on a connection of its own, NOTIFY from the pool: never in the transaction that is told of."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._name = f"papaver_{server.schema}"[:63]
-        self._connection: Connection | None = None
-        self._received: Callable[[Iterable[Topic]], None] | None = None
-        self._waiting: set[Topic] = set()
-        self._sending: asyncio.Task[None] | None = None
-
-    async def open(self, received: Callable[[Iterable[Topic]], None]) -> None:
-        self._received = received
-        await self.look()
-
-    def send(self, topics: Iterable[Topic]) -> None:
-        self._waiting.update(topics)
-        if self._waiting and self._sending is None:
-            self._sending = asyncio.create_task(self._send())
-
-    async def _send(self) -> None:
-        """What gathers while one is on its way goes together with the next."""
-        try:
-            while self._waiting:
-                topics, self._waiting = self._waiting, set()
-                for payload in _payloads(topics):
-                    await self._server.run(
-                        lambda connection, payload=payload: connection.fetchval(
-                            "SELECT pg_notify($1, $2)", self._name, payload
-                        )
-                    )
-        except StoreFailed as fault:
-            self._waiting.clear()
-            log.warning("other replicas are not woken; they look once a second: %s", fault.detail)
-        finally:
-            self._sending = None
-
-    async def look(self) -> None:
-        connection = self._connection
-        if connection is not None and not connection.is_closed():
-            return
-        connection = await self._server.connect()
-        async with self._server.told():
-            await cast(Any, connection).add_listener(self._name, self._heard)
-        self._connection = connection
-
-    def _heard(self, _connection: object, _pid: int, _channel: str, payload: str) -> None:
-        if self._received is not None:
-            self._received([(company, id) for company, id in json.loads(payload)])
-
-    async def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if self._sending is not None:
-            self._sending.cancel()
-            await asyncio.wait({self._sending})
-        if connection is not None:
-            connection.terminate()
 
 
 class Wakes:
@@ -110,6 +58,7 @@ class Wakes:
 
     def __init__(self, server: Server, registry: WatchRegistry, holders: Holders, channel: Channel) -> None:
         self._server, self._registry, self._holders, self._channel = server, registry, holders, channel
+        self._awaited: frozenset[Topic] = frozenset()
         self._known: dict[Topic, int] = {}
         self._net: asyncio.Task[None] | None = None
         self._is_away = False
@@ -131,14 +80,23 @@ class Wakes:
             self._registry.wake(topics)
             self._channel.send(topics)
 
+    def saw(self, topic: Topic, last_seq: int) -> None:
+        """Somebody read a conversation so far, and may be waiting for more: what the net compares with."""
+        if self._registry.awaits(topic):
+            self._known[topic] = min(last_seq, self._known.get(topic, last_seq))
+
     async def _run(self) -> None:
+        looks = 0
         while True:
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(EVERY / 2)
+            looks += 1
             try:
                 await self._channel.look()
                 if await self._holders.look():
                     self._registry.wake_turns()
-                await self._look()
+                    self._registry.wake([topic for topic in self._registry.topics if topic[1] == NOTES])
+                if looks % 2 == 0:
+                    await self._look()
                 self._note(away=False)
             except StoreFailed as fault:
                 self._note(away=True, detail=fault.detail)
@@ -154,28 +112,21 @@ class Wakes:
                 log.warning("PostgreSQL answers again")
 
     async def _look(self) -> None:
-        """Wake whoever waits for a conversation that is further than it was a second ago."""
-        awaited = [topic for topic in self._registry.topics if len(topic[1]) > 1]
-        if not awaited:
-            self._known.clear()
-            return
-        companies, ids = [company for company, _ in awaited], [id for _, id in awaited]
-        rows = await self._server.run(lambda connection: connection.fetch(_FAR, companies, ids))
-        far: Mapping[Topic, int] = {(company, id): last_seq for company, id, last_seq in rows}
-        self._registry.wake([topic for topic in awaited if far.get(topic) != self._known.get(topic)])
-        self._known = dict(far)
-
-
-def _payloads(topics: Iterable[Topic]) -> Iterable[str]:
-    """JSON arrays of [company, id], each short enough."""
-    some: list[Topic] = []
-    size = 0
-    for topic in topics:
-        length = len(topic[1]) + 24
-        if some and size + length > MOST_PAYLOAD:
-            yield json.dumps(some)
-            some, size = [], 0
-        some.append(topic)
-        size += length
-    if some:
-        yield json.dumps(some)
+        """Wake whoever waits for a conversation that is further than it was a second ago, or for what is due."""
+        awaited, before = self._registry.topics, self._awaited
+        self._awaited = frozenset(awaited)
+        # What is due is told by hints at first, and by the net to those who wait for longer than a second.
+        due = [[company for company, name in before if name == wanted] for wanted in ("", NOTES)]
+        if any(due):
+            values = (*due, list(self._holders.dead))
+            found = await self._server.run(lambda connection: connection.fetch(_DUE, *values))
+            self._registry.wake([(company, name) for company, name in found])
+        known = {topic: self._known[topic] for topic in awaited if topic in self._known}
+        self._known = {}
+        if known:
+            companies, ids = [company for company, _ in known], [id for _, id in known]
+            rows = await self._server.run(lambda connection: connection.fetch(_FAR, companies, ids))
+            far: Mapping[Topic, int] = {(company, id): last_seq for company, id, last_seq in rows}
+            # Those who read meanwhile read no less than this.
+            self._known = {**far, **self._known}
+            self._registry.wake([topic for topic, last_seq in known.items() if far.get(topic) != last_seq])
