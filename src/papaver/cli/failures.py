@@ -30,6 +30,8 @@ NEXT: Final = {
     "conversation_closed": "start another: papaver ask DOMAIN TEXT",
     "rate_limited": "wait, then run the same command again",
     "temporarily_unavailable": "wait, then run the same command again",
+    "taken": "papaver staff queue shows what waits",
+    "not_joined": "papaver staff join ID takes it over again",
     "demo_failed": "papaver demo --seed, with the seed above, makes the same rows and questions again",
     "fetch_failed": "{command} --trace shows each exchange; for local work, see --resolve and --ca-file",
 }

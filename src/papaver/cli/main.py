@@ -25,6 +25,7 @@ ENTRIES: Final = {
     "status": Entry("papaver.cli.status:status", "Companies, accounts, conversations and keys; no secret.", AGENT),
     "api": Entry("papaver.cli.api:api", "List or call what a Company's APIs offer.", AGENT),
     "company": Entry("papaver.cli.company:company", "Set up, check and run a Company.", COMPANY),
+    "staff": Entry("papaver.cli.staff:staff", "People who take conversations over.", COMPANY),
     "demo": Entry("papaver.cli.demo:demo", "The main job, end to end, on this machine.", BOTH),
     "dev-certs": Entry("papaver.cli.dev_certs:dev_certs", "Certificates for work on this machine.", BOTH),
     "inspect": Entry("papaver.cli.inspect:inspect", "Decode a JWT, and say what was not verified.", BOTH),
