@@ -10,7 +10,13 @@ from typing import NamedTuple
 __all__ = ["GUIDES", "ROOT", "Block", "blocks"]
 
 ROOT = Path(__file__).parents[2]
-GUIDES = ("README.md", "docs/company.md", "docs/personal-agent.md", "examples/outfitter/README.md")
+GUIDES = (
+    "README.md",
+    "docs/company.md",
+    "docs/company-agent.md",
+    "docs/personal-agent.md",
+    "examples/outfitter/README.md",
+)
 
 _BLOCK = re.compile(r"(?:<!-- (?P<file>\S+) -->\n)?```(?P<kind>\w*)\n(?P<text>.*?)```", re.DOTALL)
 

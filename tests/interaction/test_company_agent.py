@@ -195,6 +195,7 @@ async def test_calls_can_be_checked_before_any_of_them_runs() -> None:
         assert sorted(shop.did) == ["7M of acc_a", "Main"]
 
 
+@pytest.mark.requirement("papaver-139")
 async def test_nothing_is_done_once_a_call_was_refused() -> None:
     """A handler that goes on all the same is over: its actions would have nobody to be told to."""
     shop = Shop()

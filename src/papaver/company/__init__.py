@@ -2,6 +2,17 @@
 
 from papaver.company.app import Company
 from papaver.company.authserver import EmbeddedIssuer, InteractionOver, IssuerLimits
+from papaver.company.company_agent import (
+    ActionPolicy,
+    Actor,
+    CompanyAgent,
+    Confirmation,
+    Memory,
+    Principal,
+    ToolCall,
+    ToolError,
+    Tools,
+)
 from papaver.company.external_issuer import ExternalIssuer, Introspection
 from papaver.company.offer import Mcp, OpenApi
 from papaver.company.scopes import Scope
@@ -15,8 +26,12 @@ from papaver.protocol.terms import AccountId
 
 __all__ = [
     "AccountId",
+    "ActionPolicy",
+    "Actor",
     "Company",
+    "CompanyAgent",
     "CompanyLimits",
+    "Confirmation",
     "EmbeddedIssuer",
     "ExternalIssuer",
     "Handler",
@@ -24,13 +39,18 @@ __all__ = [
     "Introspection",
     "IssuerLimits",
     "Mcp",
+    "Memory",
     "OpenApi",
+    "Principal",
     "Reply",
     "Retirement",
     "Scope",
     "ScopesNeeded",
     "SignedInSession",
     "Texts",
+    "ToolCall",
+    "ToolError",
+    "Tools",
     "Turn",
     "VerifiedSession",
 ]

@@ -67,7 +67,7 @@ async def test_c26_the_app_s_choice_comes_before_the_default_and_after_the_princ
     assert len(seen) == 2
 
 
-@pytest.mark.requirement("ca-26")
+@pytest.mark.requirement("ca-26", "papaver-138")
 @pytest.mark.parametrize("role", ["scope:orders:write", "scope:", "personal_agent"])
 async def test_a_role_of_the_app_cannot_pose_as_a_granted_scope(role: str) -> None:
     """Nor can a scope pose as a role of the app: its role begins with what none of theirs may."""

@@ -19,7 +19,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.requirement("ca-50")
+@pytest.mark.requirement("ca-50", "papaver-137")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_nothing_that_is_said_ends_its_fence(name: str) -> None:
     """The fence is longer than any in it, and what a model reads between two of them is one JSON value."""
