@@ -6,7 +6,7 @@ Requests go through the real httpx2 client, its auth and its guards; only the so
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ from papaver.company.incoming import Incoming
 from papaver.ports.system import FetchPolicy
 from papaver.testing.company import CompanyBench, company_bench
 from papaver.testing.keys import AgentKeys
-from papaver.web.messages import Headers, Response
+from papaver.web.messages import Headers, Response, Stream
 from papaver.web.urls import read_url
 from tests.house.agent_ports import MemoryVault
 from tests.house.agent_scripted import agent_at
@@ -63,9 +63,25 @@ class BenchNetwork(httpx2.AsyncBaseTransport):
                 gone,
             )
         )
-        assert isinstance(response, Response)
+        assert response is not None
         self.log.append((request.method, str(request.url), response.status))
+        if isinstance(response, Stream):
+            return httpx2.Response(response.status, headers=list(response.headers), stream=_Streamed(response))
         return httpx2.Response(response.status, headers=list(response.headers), content=response.body)
+
+
+class _Streamed(httpx2.AsyncByteStream):
+    """A Company's stream as a client reads it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._chunks = stream.chunks
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._chunks:
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._chunks.aclose()
 
 
 @asynccontextmanager

@@ -145,8 +145,8 @@ async def test_a_turn_hands_off() -> None:
         assert told(page)[1:] == [
             "company: I ask a colleague.",
             "queued/agent",
-            "idle/agent",
             "company: Nobody is available to take over right now. I am still here to help.",
+            "idle/agent",
         ]
 
 

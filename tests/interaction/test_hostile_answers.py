@@ -9,7 +9,8 @@ import pytest
 from papaver.adapters.httpx2.auth import ERROR_BYTES
 from papaver.adapters.httpx2.transport import MAX_BYTES
 from papaver.company import Mcp
-from papaver.personal_agent.conversation import EMPTY_MOST, STALE_AT_ONCE, STALE_MOST, Conversation
+from papaver.personal_agent.conversation import Conversation
+from papaver.personal_agent.events import EMPTY_MOST, STALE_AT_ONCE, STALE_MOST
 from papaver.personal_agent.settings import AgentLimits
 from papaver.ports.system import FetchFailed
 from papaver.protocol.errors import Misbehaved

@@ -47,6 +47,7 @@ async def test_pages_are_read_at_once_in_order_and_once() -> None:
     """A Company with short pages: after `has_more` comes the next read, without a wait, from the cursor that came."""
     async with pair(echoing(limits=CompanyLimits(page=2))) as both:
         session = (await both.agent.discover("example.com")).session("dana")
+        session.streams = False
         conversation = await session.ask("0")
         await replies(conversation)
         for text in "1234":
@@ -127,6 +128,7 @@ async def test_what_a_later_version_says_is_passed_over_or_read_with_care() -> N
     async with pair() as both:
         Script(both).then(EVENTS, changed(later))
         session = (await both.agent.discover("example.com")).session("dana")
+        session.streams = False
         conversation = await session.ask("Hi")
         seen: list[Any] = []
         async for event in conversation.events():

@@ -276,6 +276,7 @@ async def test_who_signs_in_later_goes_on_reading_then() -> None:
 async def test_a_turn_that_went_on_by_a_message_is_not_waited_for_again() -> None:
     """The User signs in and then says more: once the Company is idle after that, reading holds no further request."""
     async with shop() as world:
+        world.session.streams = False
         conversation = await world.session.ask("Where is my order?")
         assert any([isinstance(event, AuthorizationNeeded) async for event in conversation.events()])
         await world.sign_in("orders:read")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Mapping, Set
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from papaver.personal_agent.content import compose
-from papaver.personal_agent.flows.converse import authorize, close, hand_off, read
-from papaver.personal_agent.flows.effects import Flow, keep
+from papaver.personal_agent.events import DELIVERED_MOST, Events, LiveEvents
+from papaver.personal_agent.flows.converse import authorize, close, hand_off, listen, read
+from papaver.personal_agent.flows.effects import Flow, StreamedResponse, keep
 from papaver.personal_agent.ids import message_id
+from papaver.personal_agent.outbox import Target
 from papaver.personal_agent.records import CONVERSATION, ConversationRow, read_row, row_key, write_row
+from papaver.personal_agent.streams import EventStream, Pieces
 from papaver.protocol.conversation.model import (
     AuthorizationNeeded,
     Event,
@@ -20,27 +23,19 @@ from papaver.protocol.conversation.model import (
     Responder,
     StateChanged,
     Status,
+    TextDelta,
 )
 from papaver.protocol.dialect import Page, Wanted
-from papaver.protocol.errors import CursorExpired, Misbehaved, SignInNeeded
+from papaver.protocol.errors import CursorExpired, SignInNeeded
 from papaver.protocol.terms import ConversationId, EventId
-from papaver.values.rules import rule
 
 if TYPE_CHECKING:
     from papaver.personal_agent.session import Session
 
-__all__ = ["Conversation", "Events"]
+__all__ = ["Conversation"]
 
-DELIVERED_MOST: Final = 10_000
-"""Event ids that a conversation remembers having given out while its process lives."""
-EMPTY_MOST: Final = 5
-"""Pages in a row that say there is more and hold no event at all."""
-STALE_MOST: Final = 1_000
-"""The same of pages that hold known events only, as they come after an expired cursor: ten to a page, and each is
-read by then that is remembered."""
-STALE_AT_ONCE: Final = DELIVERED_MOST // 100
-"""How many of those are read without a pause: all that is remembered, a hundred to a page."""
-AT_REST: Final = frozenset({Status.IDLE, Status.CLOSED})
+FRUITLESS_MOST: Final = 3
+"""Streams in a row that end without an event; after that the events are read in pages."""
 
 
 class Conversation:
@@ -65,6 +60,11 @@ class Conversation:
         self._needed = row.needed
         self._unmet = bool(row.needed)
         self._ahead: deque[Page] = deque()
+        self._streams = session.streams
+        self._stream: EventStream | None = None
+        self._fruitless = 0
+        self._pieces, self._shown = Pieces(), deque[TextDelta]()
+        self._gap = self._behind = False
         if ahead is not None:
             self._take(ahead)
 
@@ -109,7 +109,7 @@ class Conversation:
             user_available=user_available,
         )
         delivered = await self._session.deliver(
-            message, self.id, Wanted() if wait is None else Wanted(self._cursor, wait)
+            message, Target(self.id), Wanted() if wait is None else Wanted(self._cursor, wait)
         )
         self._heard(Status(delivered.row.status), Responder(delivered.row.responder))
         if delivered.page is not None:
@@ -119,6 +119,20 @@ class Conversation:
     async def say_as_user(self, text: str) -> Message:
         """Send the User's own words, unchanged: no summary, paraphrase or translation (8.8)."""
         return await self.say(text, by_user=True)
+
+    async def update_context(self, **facts: object) -> Message:
+        """Say only how the User's situation has changed: `locale`, `time_zone`, `user_available`, others (8.4).
+
+        None takes a fact back. The Company needs not answer it.
+        """
+        return await self.say(context=facts)
+
+    def live(self, *, follow: bool = False) -> LiveEvents:
+        """As `events`, with each piece of a message that the Company Agent is writing, as a TextDelta (8.6).
+
+        Show `so_far` until the MessageAdded of that `message_id` comes; with an empty one it is taken back.
+        """
+        return LiveEvents(self, follow=follow)
 
     def events(self, *, follow: bool = False) -> Events:
         """The events after the last handled one, in order, each once; ends when the Company is idle or has closed.
@@ -157,17 +171,49 @@ class Conversation:
     # ── what `Events` uses ────────────────────────────────────────────────────────────────────────────────────────
 
     async def next_page(self, *, hold: bool) -> Page:
-        """The next page after the cursor: what a waiting POST brought along, else a read."""
+        """The next page after the cursor: what a waiting POST brought along, what a stream brings, else a read."""
         if self._ahead:
             return self._ahead.popleft()
         wait = self._session.live.setup.limits.wait if hold else None
         clock = self._session.live.setup.clock
         begun = clock.monotonic()
-        page = await self._session.run(self._read(Wanted(self._cursor, wait)))
+        page = await self._streamed() if hold and self._streams else None
+        if page is not None and self._streams:
+            self._behind = True
+            return page
+        if page is None:
+            page = await self._session.run(self._read(Wanted(self._cursor, wait)))
         if hold and not any(map(self.is_new, page.events)) and clock.monotonic() - begun < 1:
             await self.pause()
         self._heard(page.status, page.responder)
         return page
+
+    def is_behind(self) -> bool:
+        """Once after a stream: whether more may be there already than it has brought, such as a last word after `idle`.
+
+        The next page says so.
+        """
+        behind, self._behind = self._behind and self.status is not Status.CLOSED, False
+        return behind
+
+    def take_pieces(self) -> tuple[TextDelta, ...]:
+        """Pieces of messages that came with the last page, and those that are taken back."""
+        taken = tuple(self._shown)
+        self._shown.clear()
+        return taken
+
+    async def stop_listening(self) -> None:
+        """Close the stream, if one is open; the next held read opens another."""
+        stream, self._stream = self._stream, None
+        self._shown.extend(self._pieces.drop())
+        if stream is not None:
+            self._session.listening.discard(stream)
+            await stream.aclose()
+
+    @property
+    def history_gap(self) -> bool:
+        """Whether the Company had dropped events that were not read yet, since the conversation was made here (8.5)."""
+        return self._gap
 
     async def pause(self) -> None:
         """Let a Company that says there is more, and has nothing, come to itself."""
@@ -210,11 +256,72 @@ class Conversation:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    async def _streamed(self) -> Page | None:
+        """What a stream brings next, as a page of one event or none; None where pages have to do (8.6).
+
+        A stream may end at any time: the next one goes on after the last handled event, and nothing is sent again.
+        """
+        again = False
+        while True:
+            stream = self._stream
+            if stream is None:
+                opened = await self._session.run(self._listen(again=again))
+                if isinstance(opened, Page):
+                    self._streams = False  # it answers in pages
+                    return opened
+                codec = self._session.live.setup.dialects[self._session.live.found.version].conversations
+                stream = self._stream = EventStream(opened, codec)
+                self._session.listening.add(stream)
+            found = await stream.next()
+            if isinstance(found, TextDelta):
+                piece = self._pieces.add(found)
+                if piece is not None:
+                    self._shown.append(piece)
+                    return self._page()
+            elif found is not None:
+                self._pieces.complete(found)
+                if isinstance(found, StateChanged):
+                    self._heard(found.status, found.responder)
+                return self._page(found)
+            else:
+                await self.stop_listening()
+                self._fruitless = 0 if stream.fruitful else self._fruitless + 1
+                if self._fruitless >= FRUITLESS_MOST:
+                    self._streams = False
+                if self._shown or self.status is Status.CLOSED:
+                    return self._page()
+                if not self._streams:
+                    return None
+                again = True
+                await self._before_next(stream)
+
+    async def _before_next(self, stream: EventStream) -> None:
+        setup = self._session.live.setup
+        asked = stream.retry
+        pause = setup.limits.poll_pause if asked is None else min(asked, setup.limits.backoff_most)
+        await setup.clock.sleep(pause)
+
+    def _page(self, *events: Event) -> Page:
+        cursor = events[-1].id if events else self._cursor
+        return Page(self.id, events, cursor, has_more=False, status=self.status, responder=self.responder)
+
+    def _listen(self, *, again: bool) -> Flow[Page | StreamedResponse]:
+        """`again`: after a stream that was open before, the place is said as its header says it (8.6)."""
+        live, wait = self._session.live, self._session.live.setup.limits.wait
+        last = self._cursor if again else None
+        wanted = Wanted(None if again else self._cursor, wait, stream=True, last_event_id=last)
+        try:
+            return (yield from listen(live, self.id, wanted, self._needed))
+        except CursorExpired:
+            self._gap = True
+            return (yield from listen(live, self.id, Wanted(wait=wait, stream=True), self._needed))
+
     def _read(self, wanted: Wanted) -> Flow[Page]:
         try:
             return (yield from read(self._session.live, self.id, wanted, self._needed))
         except CursorExpired:
             # From the beginning of what is kept; known events are skipped (8.5).
+            self._gap = True
             return (yield from read(self._session.live, self.id, Wanted(wait=wanted.wait), self._needed))
 
     def _save(self) -> Flow[None]:
@@ -247,76 +354,3 @@ class Conversation:
 
     def _heard(self, status: Status, responder: Responder) -> None:
         self.status, self.responder = status, responder
-
-
-class Events(AsyncIterator[Event]):
-    """The events of one conversation as they come. Made by `Conversation.events`."""
-
-    def __init__(self, conversation: Conversation, *, follow: bool) -> None:
-        self._conversation = conversation
-        self._ends = frozenset({Status.CLOSED}) if follow else AT_REST
-        self._left: deque[Event] = deque()
-        self._page: Page | None = None
-        self._passed: set[EventId | None] = set()
-        self._empty = self._stale = 0
-
-    async def __anext__(self) -> Event:
-        conversation = self._conversation
-        await conversation.handled()
-        while True:
-            while self._left:
-                event = self._left.popleft()
-                if conversation.is_new(event):
-                    conversation.delivered(event)
-                    return event
-            page = await self._turn_page()
-            self._left.extend(page.events)
-
-    async def _turn_page(self) -> Page:
-        """The next page; StopAsyncIteration when there is nothing more to come."""
-        conversation, last, resumes = self._conversation, self._page, False
-        if last is not None:
-            await conversation.handled(last)
-            if not last.has_more and conversation.status in self._ends:
-                resumes = conversation.status is Status.IDLE and await conversation.goes_on()
-                if not resumes:
-                    raise StopAsyncIteration
-        more = last is not None and last.has_more
-        if more and (self._empty or self._stale > STALE_AT_ONCE):
-            await conversation.pause()
-        page = self._page = await conversation.next_page(
-            hold=resumes or (not more and conversation.status not in self._ends)
-        )
-        brings = any(map(conversation.is_new, page.events))
-        if brings or not more:
-            self._passed.clear()
-            self._empty = self._stale = 0
-        if last is not None and more:
-            self._passed.add(last.cursor)
-            check_page_moves(self._passed, page)
-        if not brings:
-            self._empty = 0 if page.events else self._empty + 1
-            self._stale += 1
-            check_page_brings(page, self._empty, self._stale)
-        return page
-
-    def __aiter__(self) -> Events:
-        return self
-
-
-@rule("page.moves-on")
-def check_page_moves(passed: Set[EventId | None], page: Page) -> None:
-    """After `has_more` comes a later page, else reading would never end (8.5). Raises Misbehaved."""
-    if page.has_more and page.cursor in passed:
-        raise Misbehaved("has_more is true, and yet a cursor comes back", rule="page.moves-on")
-
-
-@rule("page.brings-events")
-def check_page_brings(page: Page, empty: int, stale: int) -> None:
-    """A Company that says there is more has more: not page after page, each with a cursor of its own, of nothing new.
-
-    `empty` and `stale` are how many in a row, this one included, held no event, or none that was new (8.5). Raises
-    Misbehaved.
-    """
-    if page.has_more and (empty > EMPTY_MOST or stale > STALE_MOST):
-        raise Misbehaved("has_more is true on page after page, and nothing new is on them", rule="page.brings-events")

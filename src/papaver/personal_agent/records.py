@@ -102,6 +102,7 @@ class ConversationRow(msgspec.Struct, frozen=True, omit_defaults=True):
     `cursor`   after the last handled event; None before the first
     `handled`  the newest handled event ids, oldest first
     `needed`   the scopes of an `authorization` event that the account did not cover yet (8.11)
+    `parent`   the earlier conversation, when this is a Direct Conversation (8.10)
     """
 
     company: str
@@ -115,10 +116,14 @@ class ConversationRow(msgspec.Struct, frozen=True, omit_defaults=True):
     cursor: str | None = None
     handled: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
+    parent: str | None = None
 
 
 class OutboxRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A message that was written and not yet known to be accepted (8.3). Without `conversation_id` it starts one."""
+    """A message that was written and not yet known to be accepted (8.3). Without `conversation_id` it starts one.
+
+    `parent`, `user_requested`  it opens a Direct Conversation; with both, it may have no content at all (8.10)
+    """
 
     company: str
     domain: str
@@ -131,6 +136,8 @@ class OutboxRow(msgspec.Struct, frozen=True, omit_defaults=True):
     data: dict[str, object] | None = None
     context: dict[str, object] | None = None
     extensions: dict[str, object] | None = None
+    parent: str | None = None
+    user_requested: str | None = None
 
     def __repr__(self) -> str:
         return f"OutboxRow(message_id={self.message_id!r}, conversation_id={self.conversation_id!r})"

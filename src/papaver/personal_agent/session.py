@@ -20,10 +20,12 @@ from papaver.personal_agent.flows.sign_in import BegunDirect, begin, complete, p
 from papaver.personal_agent.flows.sign_out import sign_out
 from papaver.personal_agent.ids import message_id
 from papaver.personal_agent.live import LiveSession
+from papaver.personal_agent.outbox import START, Target
 from papaver.personal_agent.records import CONVERSATION, ConversationRow, read_row, row_key
 from papaver.personal_agent.services import Service
 from papaver.personal_agent.sign_in import DeviceSignIn, DirectSignIn, SignedIn
 from papaver.personal_agent.sign_in_checks import state_of
+from papaver.personal_agent.streams import EventStream
 from papaver.protocol.conversation.content import check_id
 from papaver.protocol.conversation.model import Message, Responder, Status
 from papaver.protocol.destinations import Destination
@@ -51,6 +53,9 @@ class Session:
         self._ports = ports
         self._sender = sender
         self._unsent = True
+        self.streams = True
+        """Whether events are read as a stream where the Company offers one (8.6); of conversations made from now on."""
+        self.listening: set[EventStream] = set()
         self.sent_before: list[tuple[str, str]] = []
         """(message ID, conversation ID) of what was left in the outbox and is accepted by now."""
 
@@ -108,8 +113,12 @@ class Session:
             time_zone=time_zone,
             user_available=user_available,
         )
-        delivered = await self.deliver(message, None, Wanted(wait=wait))
+        delivered = await self.deliver(message, START, Wanted(wait=wait))
         return Conversation(self, delivered.row, delivered.page)
+
+    async def ask_as_user(self, text: str, *, wait: int | None = None) -> Conversation:
+        """Start a conversation with the User's own words, unchanged, no summary or translation (8.8). Raises as `ask`."""
+        return await self.ask(text, by_user=True, wait=wait)
 
     async def resume(self, conversation_id: str) -> Conversation:
         """A conversation of this User at this Company, from where its events were handled last.
@@ -213,6 +222,8 @@ class Session:
     async def aclose(self) -> None:
         """Stop using the Session. An anonymous one leaves nothing behind (5.1)."""
         self.live.ended = True
+        while self.listening:
+            await self.listening.pop().aclose()
         if self.anonymous:
             for user in self.live.user_ids:
                 self.live.setup.keys.forget(user)
@@ -240,7 +251,7 @@ class Session:
         """Drive one of this Session's flows."""
         return await drive(flow, self._ports, self._sender)
 
-    async def deliver(self, message: Message, target: ConversationId | None, wanted: Wanted) -> Delivered:
+    async def deliver(self, message: Message, target: Target, wanted: Wanted) -> Delivered:
         """Send a message through the outbox, after what is in it already."""
         if self._unsent:
             await self._send_what_is_left()

@@ -8,11 +8,12 @@ from enum import Enum, auto
 from typing import Final, NamedTuple, Protocol
 
 from papaver.protocol.company import CompanyDocument
-from papaver.protocol.conversation.model import Event, Message, Responder, Status
+from papaver.protocol.conversation.model import Event, Message, Responder, Status, TextDelta
 from papaver.protocol.session import SessionProfile
 from papaver.protocol.terms import ConversationId, EventId, MessageId
 from papaver.values.errors import PapaverError
 from papaver.web.messages import Headers, Request, Response
+from papaver.web.sse import ServerEvent
 
 __all__ = [
     "BEARER_ONLY",
@@ -170,7 +171,16 @@ class ConversationCodec(Protocol):
         ...
 
     # the Personal Agent's side
-    def write_start(self, endpoint: str, message: Message, wanted: Wanted) -> Request: ...
+    def write_start(
+        self,
+        endpoint: str,
+        message: Message | None,
+        wanted: Wanted,
+        parent: ConversationId | None = None,
+        user_requested: EventId | None = None,
+    ) -> Request:
+        """Without a message only with both ids: the Company speaks first (8.10)."""
+        ...
 
     def write_say(self, endpoint: str, conversation: ConversationId, message: Message, wanted: Wanted) -> Request: ...
 
@@ -185,6 +195,10 @@ class ConversationCodec(Protocol):
         ...
 
     def read_page(self, response: Response) -> Page: ...
+
+    def read_stream_event(self, event: ServerEvent) -> Event | TextDelta | None:
+        """One event of a stream (8.6); None for a kind that is not known. Raises Misbehaved."""
+        ...
 
     def read_state(self, response: Response) -> tuple[Status, Responder]: ...
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import Any, Final
 from urllib.parse import unquote
@@ -18,9 +18,11 @@ import httpcore2
 
 from papaver.adapters.asgi import ASGIApp
 from papaver.adapters.httpx2.network import Network
+from papaver.personal_agent.flows.effects import StreamedResponse
 from papaver.ports.system import Clock
 from papaver.values import strict_json
 from papaver.web.messages import Headers, Request, Response
+from papaver.web.sse import MEDIA_TYPE
 
 __all__ = ["PUBLIC_ADDRESS", "Exchange", "Interposer", "Lost", "Onward", "Site", "Wire", "asgi_site", "documents_site"]
 
@@ -114,7 +116,7 @@ class Wire:
         response = await (onward() if self.interpose is None else self.interpose(exchange, onward))
         if "date" not in response.headers:
             stamped = response.headers.with_(("date", formatdate(self._clock.now(), usegmt=True)))
-            response = Response(response.status, stamped, response.body)
+            response = replace(response, headers=stamped)
         exchange.response = response
         return response
 
@@ -133,6 +135,7 @@ class _Connection(httpcore2.AsyncNetworkStream):
         self._received = b""
         self._ready = b""
         self._left = asyncio.Event()
+        self._chunks: AsyncGenerator[bytes] | None = None
 
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
@@ -144,6 +147,12 @@ class _Connection(httpcore2.AsyncNetworkStream):
         self._received += buffer
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if not self._ready and self._chunks is not None:
+            try:
+                with anyio.fail_after(timeout):
+                    return await anext(self._chunks, b"")
+            except TimeoutError as error:
+                raise httpcore2.ReadTimeout(f"silent for {timeout} s") from error
         if not self._ready:
             try:
                 with anyio.fail_after(timeout):
@@ -153,6 +162,8 @@ class _Connection(httpcore2.AsyncNetworkStream):
             except Lost:
                 return b""
             self._ready = _written(response)
+            if isinstance(response, StreamedResponse):
+                self._chunks = response.chunks
         piece, self._ready = self._ready[:max_bytes], self._ready[max_bytes:]
         return piece
 
@@ -185,7 +196,9 @@ def _joined(rest: bytes) -> bytes:
 
 def _written(response: Response) -> bytes:
     lines = [f"HTTP/1.1 {response.status} So", *(f"{name}: {value}" for name, value in response.headers)]
-    if response.status != 204 and "content-length" not in response.headers:
+    if isinstance(response, StreamedResponse):
+        lines.append("connection: close")
+    elif response.status != 204 and "content-length" not in response.headers:
         lines.append(f"content-length: {len(response.body)}")
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + response.body
 
@@ -230,6 +243,8 @@ def asgi_site(app: ASGIApp) -> Site:
         }
         pending = [{"type": "http.request", "body": request.body, "more_body": False}]
         status, headers, body = 500, Headers(), b""
+        pieces: asyncio.Queue[bytes] = asyncio.Queue()
+        begun = asyncio.Event()
 
         async def receive() -> dict[str, Any]:
             if pending:
@@ -243,10 +258,35 @@ def asgi_site(app: ASGIApp) -> Site:
                 status = message["status"]
                 pairs: Any = message.get("headers", ())
                 headers = Headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs)
+            elif headers.first("content-type") == MEDIA_TYPE:
+                begun.set()
+                if piece := message.get("body", b""):
+                    await pieces.put(piece)
             else:
                 body += message.get("body", b"")
 
-        await app(scope, receive, send)
+        async def run() -> None:
+            try:
+                await app(scope, receive, send)
+            finally:
+                await pieces.put(b"")
+                begun.set()
+
+        running = asyncio.create_task(run())
+        await begun.wait()
+        if headers.first("content-type") == MEDIA_TYPE and not running.done():
+            return StreamedResponse(status, headers, chunks=_until_empty(pieces, running))
+        await running
         return Response(status, headers, body)
 
     return serve
+
+
+async def _until_empty(pieces: asyncio.Queue[bytes], running: asyncio.Task[None]) -> AsyncGenerator[bytes]:
+    """What an app sends as it sends it."""
+    try:
+        while piece := await pieces.get():
+            yield piece
+    finally:
+        running.cancel()
+        await asyncio.wait({running})

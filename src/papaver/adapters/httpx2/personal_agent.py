@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 
@@ -14,11 +14,11 @@ from papaver.adapters.httpx2.fetcher import GuardedFetcher
 from papaver.adapters.httpx2.network import Network, NetworkSettings
 from papaver.adapters.httpx2.poster import GuardedPoster
 from papaver.adapters.httpx2.session_transport import SIGNED, SessionTransport, SignedHop
-from papaver.adapters.httpx2.transport import ACCEPT_ENCODING, USER_AGENT, GuardedTransport, MayReceive
+from papaver.adapters.httpx2.transport import ACCEPT_ENCODING, USER_AGENT, GuardedTransport, MayReceive, is_event_stream
 from papaver.adapters.system import SystemClock, SystemIds
 from papaver.personal_agent.app import PersonalAgent as CorePersonalAgent
 from papaver.personal_agent.driver import Ports
-from papaver.personal_agent.flows.effects import Send
+from papaver.personal_agent.flows.effects import Send, StreamedResponse
 from papaver.personal_agent.identity import Identity, IdentityKeys
 from papaver.personal_agent.live import LiveSession
 from papaver.personal_agent.session import Session
@@ -27,6 +27,7 @@ from papaver.ports.personal_agent import Poster, Vault
 from papaver.ports.system import Clock, Fetcher, FetchPolicy, Ids
 from papaver.protocol.terms import ClientId
 from papaver.web.messages import Headers, Request, Response
+from papaver.web.sse import MEDIA_TYPE
 
 __all__ = ["HttpSession", "PersonalAgent", "Trace"]
 
@@ -79,10 +80,31 @@ class HttpSession(Session):
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in asked.headers]
         request = self.http.build_request(asked.method, asked.url, headers=headers, content=asked.body or None)
         request.extensions[SIGNED] = SignedHop(effect)
+        streams = MEDIA_TYPE in (asked.headers.first("accept") or "")
         try:
-            return await read_response(await self.http.send(request, auth=httpx2.Auth(), follow_redirects=False))
+            response = await self.http.send(request, auth=httpx2.Auth(), follow_redirects=False, stream=streams)
+            if streams and is_event_stream(response):
+                head = await read_response(response, body=False)
+                return StreamedResponse(head.status, head.headers, url=head.url, chunks=_chunks(response, asked.url))
+            if not streams:
+                return await read_response(response)
+            try:
+                return await read_response(response)
+            finally:
+                await response.aclose()
         except httpx2.HTTPError as error:
             raise failure_of(error, asked.url) from error
+
+
+async def _chunks(response: httpx2.Response, url: str) -> AsyncGenerator[bytes]:
+    """A stream's octets as they come. Raises FetchFailed when it breaks, or is silent for too long."""
+    try:
+        async for octets in response.aiter_bytes():
+            yield octets
+    except httpx2.HTTPError as error:
+        raise failure_of(error, url) from error
+    finally:
+        await response.aclose()
 
 
 class PersonalAgent(CorePersonalAgent[HttpSession]):

@@ -18,7 +18,15 @@ from papaver.values.rules import rule
 from papaver.web import sse
 from papaver.web.urls import UrlError, check_https
 
-__all__ = ["ACCEPT_ENCODING", "MAX_BYTES", "USER_AGENT", "GuardedTransport", "MayReceive", "open_client"]
+__all__ = [
+    "ACCEPT_ENCODING",
+    "MAX_BYTES",
+    "USER_AGENT",
+    "GuardedTransport",
+    "MayReceive",
+    "is_event_stream",
+    "open_client",
+]
 
 MayReceive = Callable[[str, str], None]
 """(method, URL) → None when the Session header and an access token may go there; raises NotADestination."""
@@ -126,9 +134,13 @@ def open_client(
 def _is_event_stream(request: httpx2.Request, response: httpx2.Response) -> bool:
     """Whether the answer is a stream of events that was asked for. To accept one says nothing of what comes: a client
     of MCP accepts both kinds of answer each time."""
+    return sse.MEDIA_TYPE in request.headers.get("accept", "") and is_event_stream(response)
+
+
+def is_event_stream(response: httpx2.Response) -> bool:
+    """Whether it is a stream of events."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    asked = sse.MEDIA_TYPE in request.headers.get("accept", "")
-    return asked and response.status_code == 200 and kind == sse.MEDIA_TYPE
+    return response.status_code == 200 and kind == sse.MEDIA_TYPE
 
 
 def _bounded(response: httpx2.Response, url: str, limit: int | None) -> httpx2.Response:

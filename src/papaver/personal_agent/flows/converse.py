@@ -13,15 +13,16 @@ from papaver.oauth.scopes import covers
 from papaver.personal_agent.accounts import is_in, may_sign_in, need_of
 from papaver.personal_agent.content import check_extensions_shared
 from papaver.personal_agent.flows.access import access_for, account_of
-from papaver.personal_agent.flows.effects import Flow, keep, wait
+from papaver.personal_agent.flows.effects import Flow, StreamedResponse, keep, wait
 from papaver.personal_agent.flows.moved import found_elsewhere
 from papaver.personal_agent.flows.recoveries import retry_after
 from papaver.personal_agent.flows.request import Build, Exchange, signed
 from papaver.personal_agent.live import LiveSession, OpenedSession
-from papaver.personal_agent.outbox import clear, is_waiting, message_of, pending, put
+from papaver.personal_agent.outbox import START, Target, clear, is_waiting, message_of, pending, put, says, target_of
 from papaver.personal_agent.records import CONVERSATION, ConversationRow, OutboxRow, read_row, row_key, write_row
 from papaver.ports.system import FetchFailed, FetchFault
 from papaver.protocol.company import Access
+from papaver.protocol.conversation.content import is_id
 from papaver.protocol.conversation.model import Message, Responder, Status
 from papaver.protocol.dialect import Accepted, Page, Wanted
 from papaver.protocol.errors import (
@@ -42,7 +43,7 @@ from papaver.protocol.errors import (
 from papaver.protocol.terms import ConversationId
 from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
-from papaver.web.messages import Response
+from papaver.web.messages import Request, Response
 from papaver.web.urls import host_of
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "deliver",
     "deliver_pending",
     "hand_off",
+    "listen",
     "read",
     "refusal",
     "write",
@@ -89,11 +91,11 @@ class Delivered(NamedTuple):
     message_id: str
 
 
-def write(live: LiveSession, message: Message, target: ConversationId | None = None) -> Flow[OutboxRow]:
+def write(live: LiveSession, message: Message, target: Target = START) -> Flow[OutboxRow]:
     """Put a message into the outbox, durably. Nothing is sent. Raises InvalidRequest, NotOffered, SignInNeeded."""
     opened = yield from live.opened()
     _ = opened.endpoint
-    if target is None:
+    if target.conversation is None:
         yield from _arranged(live, opened)
     check_extensions_shared(message, opened.extensions)
     return (yield from put(live, opened, message, target))
@@ -106,17 +108,16 @@ def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING, *, late
     raised. It stays there when that is not known: after FetchFailed, and after a try without an answer for every
     refusal that says nothing of the message itself. With `later` an earlier process may have made that try.
     """
-    message = message_of(row)
-    target = None if row.conversation_id is None else ConversationId(row.conversation_id)
+    message, target = message_of(row) if says(row) else None, target_of(row)
+
+    def build(opened: OpenedSession) -> Request:
+        codec = opened.dialect.conversations
+        if target.conversation is not None and message is not None:
+            return codec.write_say(opened.endpoint, target.conversation, message, wanted)
+        return codec.write_start(opened.endpoint, message, wanted, target.parent, target.user_requested)
+
     try:
-        exchange, unsure = yield from _patiently(
-            live,
-            lambda opened: (
-                opened.dialect.conversations.write_start(opened.endpoint, message, wanted)
-                if target is None
-                else opened.dialect.conversations.write_say(opened.endpoint, target, message, wanted)
-            ),
-        )
+        exchange, unsure = yield from _patiently(live, build)
     except RateLimited:  # it was not sent: the Company asked to wait longer than is waited here (5.6)
         if not later:
             yield from clear(row)
@@ -128,8 +129,8 @@ def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING, *, late
             yield from clear(row)
         raise error
     answer = opened.dialect.conversations.read_accepted(response)
-    if target is not None:
-        check_same_conversation(answer.conversation_id, target)
+    if target.conversation is not None:
+        check_same_conversation(answer.conversation_id, target.conversation)
     kept = yield from _keep_conversation(live, row, exchange, answer)
     yield from clear(row)
     return Delivered(kept, answer if isinstance(answer, Page) else None, row.message_id)
@@ -165,6 +166,26 @@ def read(live: LiveSession, conversation: ConversationId, wanted: Wanted, needed
     if exchange.response.status >= 300:
         raise refusal(live, exchange)
     page = exchange.opened.dialect.conversations.read_page(exchange.response)
+    check_same_conversation(page.conversation_id, conversation)
+    return page
+
+
+def listen(
+    live: LiveSession, conversation: ConversationId, wanted: Wanted, needed: Sequence[str] = ()
+) -> Flow[Page | StreamedResponse]:
+    """A stream of events (8.6), or a page where the Company does not stream; `wanted.stream` is set. Raises as `read`.
+
+    Only ever a read: whatever breaks, nothing is posted again.
+    """
+    exchange, _ = yield from _patiently(
+        live, lambda opened: opened.dialect.conversations.write_read(opened.endpoint, conversation, wanted), needed
+    )
+    response = exchange.response
+    if isinstance(response, StreamedResponse):
+        return response
+    if response.status >= 300:
+        raise refusal(live, exchange)
+    page = exchange.opened.dialect.conversations.read_page(response)
     check_same_conversation(page.conversation_id, conversation)
     return page
 
@@ -210,6 +231,9 @@ def refusal(live: LiveSession, exchange: Exchange) -> PapaverError:
         return TemporarilyUnavailable(retry_after(live, response))
     if code == CursorExpired.code:
         return CursorExpired()
+    named = "" if received is None else received.attributes.get("conversation_id", "")
+    if code == DirectConversationOpen.code and is_id(named):
+        return DirectConversationOpen(ConversationId(named))
     if _CODE.fullmatch(code) is None:  # none, or one that nobody may print
         code = f"http_{response.status}"
     return Refused(code, response, f"the Company answered {response.status}")
@@ -320,6 +344,7 @@ def _keep_conversation(
         started_at=row.written_at,
         status=answer.status.value,
         responder=answer.responder.value,
+        parent=row.parent,
     )
     key = row_key(opened.company_id, live.whose.user, answer.conversation_id)
 

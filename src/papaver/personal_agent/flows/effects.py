@@ -6,7 +6,7 @@ The functions below give each effect the type of its result; a flow uses them wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
 
@@ -29,6 +29,7 @@ __all__ = [
     "Send",
     "SessionFields",
     "Sign",
+    "StreamedResponse",
     "Wait",
     "exclusive",
     "fetch",
@@ -47,6 +48,8 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Send:
     """A request to a Session destination → its Response, of any status. Raises FetchFailed in the flow.
+
+    One that accepts an event stream may be answered with a StreamedResponse.
 
     `fields` join the request for this one hop and no other: the Session header `header` with its `jwt`, and beside it
     `declared`, the versions. `destinations` are what the hop is judged by.
@@ -69,6 +72,13 @@ class SessionFields:
     declared: tuple[tuple[str, str], ...]
     authorization: Secret | None = None
     proof: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedResponse(Response):
+    """A response that goes on (8.6): `chunks` are its octets as they come. Close it in the end, read or not."""
+
+    chunks: AsyncGenerator[bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ __all__ = [
     "Role",
     "StateChanged",
     "Status",
+    "TextDelta",
     "UserRequested",
 ]
 
@@ -131,3 +132,15 @@ class DirectClosed:
 
 Event = MessageAdded | StateChanged | AuthorizationNeeded | UserRequested | DirectOpened | DirectClosed
 """`at` is aware, UTC. Readers skip event types they do not know (8.5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of a message that the Company Agent still writes (8.6): to be shown, until the whole message replaces it.
+
+    `so_far`  the text of all pieces of it; "" when they are dropped, as after a reconnect
+    """
+
+    message_id: MessageId
+    text: str
+    so_far: str = ""

@@ -93,10 +93,13 @@ def _desk(command: Unavailable | Queued | Joined, draft: Draft) -> None:
 
 
 def nobody_comes(draft: Draft, message: Message) -> None:
-    """Back to `idle`, with the reason; then to work on what was said while waiting (8.9; readings 38)."""
+    """The reason, then back to `idle`, then to work on what was said while waiting (8.9; readings 38).
+
+    A reader who stops at `idle` has read the reason.
+    """
     draft.stop_awaiting()
-    draft.turn_to(Status.IDLE)
     draft.speak(as_company_message(message))
+    draft.turn_to(Status.IDLE)
     draft.go_on()
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "WireAuthorizationEvent",
     "WireCompanyAuthor",
     "WireCompanyMessage",
+    "WireDelta",
     "WireDirectEvent",
     "WireError",
     "WireEvent",
@@ -101,6 +102,13 @@ class WireCompanyMessage(_Open):
 class WireState(_Wire):
     status: str
     responder: str
+
+
+class WireDelta(_Wire):
+    """A piece of a message in a stream (8.6)."""
+
+    message_id: str
+    text: str
 
 
 class WireAccepted(WireState):

@@ -11,7 +11,7 @@ import msgspec
 from pydantic import BaseModel
 
 from papaver.protocol.conversation.content import check_content, check_id, is_id
-from papaver.protocol.conversation.model import Event, Message, Responder, Status
+from papaver.protocol.conversation.model import Event, Message, Responder, Status, TextDelta
 from papaver.protocol.dialect import (
     Accepted,
     ConversationCodec,
@@ -45,8 +45,10 @@ from papaver.versions.v0_4.conversation_wire import (
     shape,
 )
 from papaver.versions.v0_4.plain import read_plain
+from papaver.versions.v0_4.stream_reading import read_stream_event
 from papaver.versions.v0_4.streaming import last_event_ids, wants_stream, write_delta, write_stream_event
 from papaver.web.messages import Headers, Request, Response
+from papaver.web.sse import ServerEvent
 
 __all__ = [
     "CONVERSATIONS",
@@ -76,6 +78,7 @@ _WAIT_DIGITS: Final = 9
 _WRITTEN: Final = Headers([("Content-Type", "application/json"), ("Cache-Control", "no-store")])
 _SENT: Final = Headers([("Content-Type", "application/json"), ("Accept", "application/json")])
 _READ: Final = Headers([("Accept", "application/json")])
+_STREAMED: Final = Headers([("Accept", "text/event-stream, application/json;q=0.5"), ("Cache-Control", "no-cache")])
 _ENCODE: Final = msgspec.json.Encoder().encode
 _PATHS: Final[Mapping[str, tuple[str, RouteKind]]] = {
     "messages": ("POST", RouteKind.SAY),
@@ -198,14 +201,27 @@ class Conversations:
     def write_delta(self, message_id: MessageId, text: str) -> bytes:
         return write_delta(message_id, text)
 
-    def write_start(self, endpoint: str, message: Message, wanted: Wanted) -> Request:
-        return _sent(endpoint, wanted, {"message": _checked(message)})
+    def write_start(
+        self,
+        endpoint: str,
+        message: Message | None,
+        wanted: Wanted,
+        parent: ConversationId | None = None,
+        user_requested: EventId | None = None,
+    ) -> Request:
+        check_accepting_names_both(StartBody(message, parent, user_requested))
+        named = {"parent_conversation_id": parent, "user_requested_event_id": user_requested}
+        document: dict[str, object] = {name: value for name, value in named.items() if value is not None}
+        return _sent(endpoint, wanted, document if message is None else {**document, "message": _checked(message)})
 
     def write_say(self, endpoint: str, conversation: ConversationId, message: Message, wanted: Wanted) -> Request:
         return _sent(f"{endpoint}/{conversation}/messages", wanted, {"message": _checked(message)})
 
     def write_read(self, endpoint: str, conversation: ConversationId, wanted: Wanted) -> Request:
-        return Request("GET", _with_query(f"{endpoint}/{conversation}/events", wanted), _READ)
+        headers = _STREAMED if wanted.stream else _READ
+        if wanted.last_event_id is not None:
+            headers = headers.with_(("Last-Event-ID", wanted.last_event_id))
+        return Request("GET", _with_query(f"{endpoint}/{conversation}/events", wanted), headers)
 
     def write_hand_off(self, endpoint: str, conversation: ConversationId) -> Request:
         return _sent(f"{endpoint}/{conversation}/handoff", Wanted(), {})
@@ -224,6 +240,9 @@ class Conversations:
 
     def read_page(self, response: Response) -> Page:
         return _read_page(_answer(response, (200,)))
+
+    def read_stream_event(self, event: ServerEvent) -> Event | TextDelta | None:
+        return read_stream_event(event)
 
     def read_state(self, response: Response) -> tuple[Status, Responder]:
         wire = answer_shape(WireState, _answer(response, (200, 202)), "answer.members")

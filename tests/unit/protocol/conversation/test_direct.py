@@ -95,7 +95,7 @@ def test_whoever_handles_the_parent_is_asked_for(says: bool) -> None:
     assert world.story(CHILD)[-1] == "queued/agent"
     assert world.heads[CHILD].handoff_pending
     world.do(Unavailable(lease(CHILD), said("n", "Nobody is here.")))
-    assert world.story(CHILD)[-3:] == ["idle/agent", "company: Nobody is here.", "working/agent"]
+    assert world.story(CHILD)[-3:] == ["company: Nobody is here.", "idle/agent", "working/agent"]
 
 
 def test_a_first_message_of_mere_context_leaves_it_idle() -> None:

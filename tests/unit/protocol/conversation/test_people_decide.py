@@ -178,7 +178,7 @@ def test_c33_nobody_comes_after_all() -> None:
     """Idle with the agent, why, and on to what was asked; unless it is queued it changes nothing (8.9)."""
     world, here = _queued()
     world.do(Decline(here, said("n", "We are closed.")))
-    assert world.story(here)[2:] == ["idle/agent", "company: We are closed.", "working/agent"]
+    assert world.story(here)[2:] == ["company: We are closed.", "idle/agent", "working/agent"]
     assert world.do(Decline(here, said("n2", "We are closed."))).recorded is False
 
 

@@ -330,7 +330,7 @@ def test_c33_nobody_comes() -> None:
     world.do(HandOff(DANA, here))
     settled = world.do(Unavailable(lease(here), said("m", "Nobody is here.")))
     assert settled == Settled(here, Status.IDLE, Responder.AGENT, 6)
-    assert world.story(here)[3:] == ["queued/agent", "idle/agent", "company: Nobody is here."]
+    assert world.story(here)[3:] == ["queued/agent", "company: Nobody is here.", "idle/agent"]
     assert not world.heads[here].turn_due
 
 
@@ -344,8 +344,8 @@ def test_what_was_said_while_waiting_is_answered_then() -> None:
     assert world.story(here)[1:] == [
         "queued/agent",
         "user: It is #1042.",
-        "idle/agent",
         "company: Nobody is here.",
+        "idle/agent",
         "working/agent",
     ]
     assert world.heads[here].turn_due
@@ -433,7 +433,7 @@ def test_a_handoff_that_nobody_takes_leaves_a_parked_turn_parked() -> None:
     world, here = _parked()
     world.do(HandOff(DANA, here))
     world.do(Unavailable(lease(here), said("sorry", "Nobody.")))
-    assert world.story(here)[3:] == ["queued/agent", "idle/agent", "company: Nobody."]
+    assert world.story(here)[3:] == ["queued/agent", "company: Nobody.", "idle/agent"]
     world.do(HandOff(DANA, here))
     world.say(here, said("msg_2"))
     world.do(Unavailable(lease(here), said("sorry_2", "Nobody.")))
