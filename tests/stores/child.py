@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from papaver.ports.company import ConversationLog
+from papaver.ports.company import CompanyStore, ConversationLog
 from papaver.ports.grants import GrantChange, GrantKeys, GrantLoaded, RefreshRow, digest
 from papaver.ports.personal_agent import Vault
 from papaver.protocol.conversation.change import Change, Keys, Loaded, Note, NoteKind, ReplayKey
 from papaver.protocol.terms import ConversationId
-from papaver.stores.postgres import PostgresVault, VaultKey
+from papaver.stores.postgres import PostgresStore, PostgresVault, VaultKey
 from papaver.stores.sqlite import SqliteStore, SqliteVault
 from papaver.testing.stores.grant_samples import access_row, spent_id
 from papaver.testing.stores.samples import (
@@ -50,7 +50,7 @@ def once(conversation: str) -> Callable[[Loaded], Change[int]]:
     return decide
 
 
-async def talk(store: SqliteStore, name: str, conversations: str, messages: str) -> None:
+async def talk(store: CompanyStore, name: str, conversations: str, messages: str) -> None:
     """16 clients; every second message is sent by every process. Tells who got which sequence number."""
     log = (await store.tables(COMPANY)).log
     tell("open")
@@ -72,7 +72,7 @@ async def talk(store: SqliteStore, name: str, conversations: str, messages: str)
     tell([one for one in said if one[1]])
 
 
-async def work(store: SqliteStore, name: str) -> None:
+async def work(store: CompanyStore, name: str) -> None:
     """Run turns as long as there are any. Tells which conversations it answered."""
     log = (await store.tables(COMPANY)).log
     tell("open")
@@ -88,7 +88,7 @@ async def work(store: SqliteStore, name: str) -> None:
     tell(answered)
 
 
-async def hold(store: SqliteStore, name: str) -> None:
+async def hold(store: CompanyStore, name: str) -> None:
     """Lease a turn, note a step and never come back."""
     log = (await store.tables(COMPANY)).log
     turn = await lease(log, name, holder=store.holder, lasts=3600)
@@ -98,7 +98,7 @@ async def hold(store: SqliteStore, name: str) -> None:
     await go()
 
 
-async def keep_note(store: SqliteStore) -> None:
+async def keep_note(store: CompanyStore) -> None:
     """Take a row of the outbox and never come back."""
     log = (await store.tables(COMPANY)).log
     found = await log.take_note(store.holder, now=NOW, until=NOW + 3600)
@@ -107,7 +107,7 @@ async def keep_note(store: SqliteStore) -> None:
     await go()
 
 
-async def tell_notes(store: SqliteStore) -> None:
+async def tell_notes(store: CompanyStore) -> None:
     """Take what is in the outbox until nothing is left. Tells of which it took."""
     log = (await store.tables(COMPANY)).log
     tell("open")
@@ -123,7 +123,7 @@ async def tell_notes(store: SqliteStore) -> None:
     tell(told)
 
 
-async def journey(store: SqliteStore) -> None:
+async def journey(store: CompanyStore) -> None:
     """One message and its turn, step by step, telling of each step that is durable."""
     log = (await store.tables(COMPANY)).log
     if await log.read(ConversationId("cnv_a"), 0, 1) is None:
@@ -142,7 +142,7 @@ async def turn(log: ConversationLog, holder: str) -> None:
         tell("finish")
 
 
-async def wake(store: SqliteStore) -> None:
+async def wake(store: CompanyStore) -> None:
     """Speak when told to, so that somebody else wakes."""
     log = (await store.tables(COMPANY)).log
     tell("open")
@@ -153,7 +153,7 @@ async def wake(store: SqliteStore) -> None:
     await go()
 
 
-async def rotate(store: SqliteStore, name: str, steps: str) -> None:
+async def rotate(store: CompanyStore, name: str, steps: str) -> None:
     """Redeem the one refresh token again and again, whoever made it. Tells of each rotation that is durable."""
     grants = (await store.tables(COMPANY)).grants
     tell("open")
@@ -206,10 +206,14 @@ async def main(job: str, path: Path, *arguments: str) -> None:
     if job == "count":
         await count(SqliteVault(path, bytes(32)))
         return
-    if job.endswith("_in_postgres"):
+    if job in ("count_in_postgres", "keep_in_postgres"):
         await {"count": count, "keep": keep}[job.removesuffix("_in_postgres")](in_postgres(path))
         return
-    store = SqliteStore(path)
+    store: CompanyStore = SqliteStore(path)
+    if job.endswith("_in_postgres"):
+        job = job.removesuffix("_in_postgres")
+        url = os.environ["PAPAVER_POSTGRES_URL"]
+        store = PostgresStore(url, schema=path.name, redis=os.environ.get("PAPAVER_REDIS_URL") or None)
     await store.open()
     jobs = (talk, work, hold, keep_note, tell_notes, journey, wake, rotate)
     await {one.__name__: one for one in jobs}[job](store, *arguments)
