@@ -332,8 +332,8 @@ async def test_c19_who_joins_late_gets_no_half_text() -> None:
 
 
 @pytest.mark.requirement("papaver-130")
-async def test_c19_no_piece_of_a_message_that_is_recorded_is_sent() -> None:
-    """Neither with it nor after it, in whatever order the two reach this reader."""
+async def test_c19_no_piece_of_a_message_follows_it() -> None:
+    """What is there with it comes before it; nothing after it, in whatever order the two reach this reader."""
     async with company_bench(turns=False) as bench:
         conversation, cursor = await started(bench)
         async with open_at(bench, conversation, f"cursor={cursor}") as stream:
@@ -341,6 +341,7 @@ async def test_c19_no_piece_of_a_message_that_is_recorded_is_sent() -> None:
             assert said(await stream.event()) == {"message_id": "msg_2", "text": "wh"}
             await publish(bench, conversation, piece("msg_2", "ole", 2))
             await bench.say(conversation, "whole")
+            assert said(await stream.event()) == {"message_id": "msg_2", "text": "ole"}
             assert said(await stream.event())["message"]["id"] == "msg_2"
             await publish(
                 bench, conversation, piece("msg_2", "!", 5), piece("msg_2", "wh", 0), piece("msg_3", "next", 0)

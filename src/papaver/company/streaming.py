@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from papaver.company.settings import CompanyLimits
 from papaver.ports.company import ConversationLog, Slice
 from papaver.ports.deltas import Delta, Deltas
 from papaver.ports.system import Clock
-from papaver.protocol.conversation.model import Event, MessageAdded, Status
+from papaver.protocol.conversation.model import MessageAdded, Status
 from papaver.protocol.dialect import Dialect, Wanted
 from papaver.protocol.errors import PoppyError
 from papaver.protocol.terms import ConversationId, MessageId
@@ -39,6 +39,8 @@ STREAMED_BYTES: Final = 65_536
 """Octets of events, as stored, that are read for one chunk: all that a reader who takes nothing keeps in memory."""
 BEATS: Final = 10
 """Times in a second at which comments are sent: of thousands of idle streams many are woken at once, not each alone."""
+PIECES_EVERY: Final = 0.05
+"""Seconds from a chunk of pieces alone to the next chunk: each is checked as all are, and nobody reads faster."""
 AT_THE_END: Final = 1.0
 """Seconds that a chunk on its way is given when its stream ends for another reason."""
 REMEMBERED: Final = 16
@@ -56,14 +58,8 @@ class Pieces:
     def __init__(self) -> None:
         self._sent: dict[MessageId, int | None] = {}
 
-    def complete(self, events: Sequence[Event]) -> None:
-        """These were read; of the messages among them no piece follows."""
-        for event in events:
-            if isinstance(event, MessageAdded):
-                self._note(event.message.id, None)
-
-    def drop(self, message_id: MessageId) -> None:
-        """One of its pieces cannot be sent, so none that follows is."""
+    def end(self, message_id: MessageId) -> None:
+        """No piece of it follows: it is complete, or one of its pieces cannot be sent."""
         self._note(message_id, None)
 
     def take(self, delta: Delta) -> bool:
@@ -134,6 +130,7 @@ class EventStream:
         "_feed",
         "_hold",
         "_opened",
+        "_paused_until",
         "_pieces",
         "_quiet_until",
         "_read",
@@ -159,7 +156,7 @@ class EventStream:
         self._read, self._pieces = read, Pieces()
         session, access, limits = opened.verified, opened.verified.access, streaming.limits
         now = streaming.clock.monotonic()
-        self._quiet_until, self._until = now, now + limits.stream_longest
+        self._paused_until, self._quiet_until, self._until = now, now, now + limits.stream_longest
         if access is not None and access.expires_at is not None:
             self._until = min(self._until, now + access.expires_at - streaming.clock.now())
         self._begin = sse.retry(limits.stream_retry * 1000)
@@ -215,6 +212,8 @@ class EventStream:
         begin, self._begin = self._begin, b""
         while not self._is_over():
             woken = self._unread or await self._watch.wait(min(self._quiet_until, self._until) - self._time())
+            if (pause := self._paused_until - self._time()) > 0:
+                await asyncio.sleep(pause)
             if self._is_over() or not (woken or self._quiet_until < self._until):
                 break
             try:
@@ -248,14 +247,23 @@ class EventStream:
         self._ended = found.head.status is Status.CLOSED and not found.more
         if found.events:
             self._wanted = replace(self._wanted, cursor=found.events[-1].id)
-            self._pieces.complete(found.events)
-        elif not pieces:
-            return b""
+        elif pieces:
+            self._paused_until = self._time() + PIECES_EVERY
         codec, extensions = self._dialect.conversations, self._opened.verified.extensions
-        chunks = [codec.write_stream_event(event, extensions) for event in found.events]
-        for one in pieces:
-            if self._pieces.take(one):
-                chunks.append(codec.write_delta(one.message_id, one.text))
-                if not chunks[-1]:
-                    self._pieces.drop(one.message_id)
+        chunks: list[bytes] = []
+        for event in found.events:
+            if isinstance(event, MessageAdded):
+                chunks += self._written(one for one in pieces if one.message_id == event.message.id)
+                self._pieces.end(event.message.id)
+            chunks.append(codec.write_stream_event(event, extensions))
+        chunks += self._written(pieces)
         return b"".join(chunks)
+
+    def _written(self, pieces: Iterable[Delta]) -> Iterator[bytes]:
+        """Those that are the next ones of their messages. After one that cannot be sent none follows."""
+        for piece in pieces:
+            if self._pieces.take(piece):
+                chunk = self._dialect.conversations.write_delta(piece.message_id, piece.text)
+                if not chunk:
+                    self._pieces.end(piece.message_id)
+                yield chunk

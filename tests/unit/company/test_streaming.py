@@ -4,40 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from papaver.company.streaming import REMEMBERED, Pieces
 from papaver.ports.deltas import Delta
-from papaver.protocol.conversation.model import (
-    Author,
-    AuthorType,
-    Message,
-    MessageAdded,
-    Responder,
-    Role,
-    StateChanged,
-    Status,
-)
-from papaver.protocol.terms import EventId, MessageId
+from papaver.protocol.terms import MessageId
 from papaver.stores.faults import StoreFailed
 from papaver.testing.company import CompanyBench, company_bench
 from papaver.values.errors import PapaverError
 from papaver.web.messages import Stream
 from papaver.web.sse import MEDIA_TYPE
 
-NOW = datetime(2026, 12, 1, tzinfo=UTC)
-
 
 def delta(text: str, at: int, message_id: str = "msg_r") -> Delta:
     return Delta(MessageId(message_id), text, at)
-
-
-def added(message_id: str) -> MessageAdded:
-    message = Message(MessageId(message_id), Author(AuthorType.AGENT), Role.COMPANY, "whole")
-    return MessageAdded(EventId("evt_1"), NOW, message)
 
 
 def test_pieces_follow_each_other_without_a_gap() -> None:
@@ -55,21 +37,20 @@ def test_messages_have_their_own_pieces() -> None:
 
 
 def test_a_message_that_is_complete_has_no_more_pieces() -> None:
-    """Whether some were sent before or none; other events complete nothing."""
+    """Whether some were sent before or none."""
     pieces = Pieces()
     assert pieces.take(delta("who", 0))
-    pieces.complete([StateChanged(EventId("evt_0"), NOW, Status.IDLE, Responder.AGENT), added("msg_r"), added("msg_s")])
+    for ended in ("msg_r", "msg_s"):
+        pieces.end(MessageId(ended))
     assert not pieces.take(delta("le", 3))
     assert not pieces.take(delta("whole", 0, "msg_s"))
-    pieces.drop(MessageId("msg_u"))
-    assert not pieces.take(delta("unsendable", 0, "msg_u"))
     assert pieces.take(delta("next", 0, "msg_t"))
 
 
 def test_so_many_messages_are_remembered() -> None:
     """The ones touched last; a stream costs the same after a year."""
     pieces = Pieces()
-    pieces.complete([added("msg_first")])
+    pieces.end(MessageId("msg_first"))
     for number in range(REMEMBERED - 1):
         assert pieces.take(delta("x", 0, f"msg_{number}"))
     assert not pieces.take(delta("x", 0, "msg_first"))
