@@ -451,3 +451,23 @@ async def test_c85_a_stream_ends_with_what_it_was_opened_by(why: str, news: bool
             assert await stream.events() == []
         told = await bench.read(conversation, f"cursor={cursor}", **mine)
         assert told.status in ((200,) if why == "expired" else (400, 401, 404)), "the table of tokens knows no time"
+
+
+@pytest.mark.requirement("8.6-01")
+async def test_a_stream_that_begins_with_a_need_has_its_challenge() -> None:
+    """As a page that tells of it (8.11); a stream that begins after it has none."""
+
+    async def answer(turn: Turn) -> str:
+        return turn.require("orders:read")
+
+    async with company_bench(handler=answer, sign_in=TokenTable(), scopes=SCOPES) as bench:
+        conversation = (await bench.start()).json["conversation_id"]
+        page = await bench.idle(conversation)
+        async with await bench.stream(conversation) as stream:
+            challenges = stream.headers.all("www-authenticate")
+            assert challenges == page.headers.all("www-authenticate")
+            assert 'scope="orders:read"' in challenges[0]
+            types = [said(await stream.event())["type"] for _ in page.json["events"]]
+            assert "authorization" in types
+        async with await bench.stream(conversation, f"cursor={page.json['cursor']}") as stream:
+            assert "www-authenticate" not in stream.headers
