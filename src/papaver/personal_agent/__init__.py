@@ -5,6 +5,7 @@ from __future__ import annotations
 from papaver.personal_agent.app import KeyInUse, KnownCompany, KnownConversation, PendingMessage, PersonalAgent
 from papaver.personal_agent.content import printable
 from papaver.personal_agent.conversation import Conversation
+from papaver.personal_agent.direct import Agreed, AskUser, Declined
 from papaver.personal_agent.discovered import DiscoveredCompany
 from papaver.personal_agent.identity import Identity, IdentityKeys
 from papaver.personal_agent.live import NotOffered
@@ -15,7 +16,10 @@ from papaver.personal_agent.sign_in_checks import SignInUnavailable, SignInUnkno
 
 __all__ = [
     "AgentLimits",
+    "Agreed",
+    "AskUser",
     "Conversation",
+    "Declined",
     "DeviceSignIn",
     "DirectSignIn",
     "DiscoveredCompany",

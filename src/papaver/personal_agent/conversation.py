@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from papaver.personal_agent.content import compose
+from papaver.personal_agent.direct import AskUser, accept, open_direct
 from papaver.personal_agent.events import DELIVERED_MOST, Events, LiveEvents
 from papaver.personal_agent.flows.converse import authorize, close, hand_off, listen, read
 from papaver.personal_agent.flows.effects import Flow, StreamedResponse, keep
@@ -24,6 +25,7 @@ from papaver.protocol.conversation.model import (
     StateChanged,
     Status,
     TextDelta,
+    UserRequested,
 )
 from papaver.protocol.dialect import Page, Wanted
 from papaver.protocol.errors import CursorExpired, SignInNeeded
@@ -62,6 +64,7 @@ class Conversation:
         self._ahead: deque[Page] = deque()
         self._streams = session.streams
         self._stream: EventStream | None = None
+        self._ended: EventStream | None = None
         self._fruitless = 0
         self._pieces, self._shown = Pieces(), deque[TextDelta]()
         self._gap = self._behind = False
@@ -108,13 +111,17 @@ class Conversation:
             time_zone=time_zone,
             user_available=user_available,
         )
+        await self.send(message, wait=wait)
+        return message
+
+    async def send(self, message: Message, *, wait: int | None = None) -> None:
+        """Send a message that is composed already; again under the same id it is taken once (8.3). Raises as `say`."""
         delivered = await self._session.deliver(
             message, Target(self.id), Wanted() if wait is None else Wanted(self._cursor, wait)
         )
         self._heard(Status(delivered.row.status), Responder(delivered.row.responder))
         if delivered.page is not None:
             self._take(delivered.page)
-        return message
 
     async def say_as_user(self, text: str) -> Message:
         """Send the User's own words, unchanged: no summary, paraphrase or translation (8.8)."""
@@ -155,6 +162,29 @@ class Conversation:
         """As `authorize`: what the User has to be asked for, or None. Mind its `only_if_asked` (5.5)."""
         self._needed = tuple(event.scope.split())
         return await self._session.run(authorize(self._session.live, self.id, self._needed))
+
+    async def open_direct(self, words: str, *, wait: int | None = None) -> Conversation:
+        """The User wants to talk with the Company themselves: a Direct Conversation under this one (8.10).
+
+        `words` are the User's own, unchanged. What is said in it, `say_as_user`, and what the Company answers is for
+        the User. Raises DirectConversationOpen, which names the one that is open already, and as `say`.
+        """
+        return await open_direct(self._session, self.id, words, wait)
+
+    async def answer_request(
+        self, event: UserRequested, ask_user: AskUser, *, wait: int | None = None
+    ) -> Conversation | None:
+        """The Company asks for the User: `ask_user` asks them, and their answer decides (8.10).
+
+        Agreed: the Direct Conversation, in which their words are once, whatever was lost on the way. Declined: None,
+        and the Company is told here. Raises as `say`.
+        """
+        return await accept(self, event, ask_user, wait)
+
+    @property
+    def parent(self) -> ConversationId | None:
+        """The earlier conversation, when this is a Direct Conversation (8.10)."""
+        return None if self._row.parent is None else ConversationId(self._row.parent)
 
     async def hand_off(self) -> None:
         """Ask for a person at the Company (8.9); `status` is `queued` while one is looked for."""
@@ -261,11 +291,12 @@ class Conversation:
 
         A stream may end at any time: the next one goes on after the last handled event, and nothing is sent again.
         """
-        again = False
         while True:
             stream = self._stream
             if stream is None:
-                opened = await self._session.run(self._listen(again=again))
+                if self._ended is not None:
+                    await self._before_next(self._ended)
+                opened = await self._session.run(self._listen())
                 if isinstance(opened, Page):
                     self._streams = False  # it answers in pages
                     return opened
@@ -285,6 +316,7 @@ class Conversation:
                 return self._page(found)
             else:
                 await self.stop_listening()
+                self._ended = stream
                 self._fruitless = 0 if stream.fruitful else self._fruitless + 1
                 if self._fruitless >= FRUITLESS_MOST:
                     self._streams = False
@@ -292,8 +324,6 @@ class Conversation:
                     return self._page()
                 if not self._streams:
                     return None
-                again = True
-                await self._before_next(stream)
 
     async def _before_next(self, stream: EventStream) -> None:
         setup = self._session.live.setup
@@ -305,11 +335,11 @@ class Conversation:
         cursor = events[-1].id if events else self._cursor
         return Page(self.id, events, cursor, has_more=False, status=self.status, responder=self.responder)
 
-    def _listen(self, *, again: bool) -> Flow[Page | StreamedResponse]:
-        """`again`: after a stream that was open before, the place is said as its header says it (8.6)."""
+    def _listen(self) -> Flow[Page | StreamedResponse]:
+        """After a stream that was open before, the place is said in Last-Event-ID (8.6)."""
         live, wait = self._session.live, self._session.live.setup.limits.wait
-        last = self._cursor if again else None
-        wanted = Wanted(None if again else self._cursor, wait, stream=True, last_event_id=last)
+        last = None if self._ended is None else self._cursor
+        wanted = Wanted(self._cursor if last is None else None, wait, stream=True, last_event_id=last)
         try:
             return (yield from listen(live, self.id, wanted, self._needed))
         except CursorExpired:

@@ -113,11 +113,10 @@ class Session:
             time_zone=time_zone,
             user_available=user_available,
         )
-        delivered = await self.deliver(message, START, Wanted(wait=wait))
-        return Conversation(self, delivered.row, delivered.page)
+        return await self.start(message, START, Wanted(wait=wait))
 
     async def ask_as_user(self, text: str, *, wait: int | None = None) -> Conversation:
-        """Start a conversation with the User's own words, unchanged, no summary or translation (8.8). Raises as `ask`."""
+        """Start a conversation with the User's own words: no summary, no translation (8.8). Raises as `ask`."""
         return await self.ask(text, by_user=True, wait=wait)
 
     async def resume(self, conversation_id: str) -> Conversation:
@@ -250,6 +249,11 @@ class Session:
     async def run(self, flow: Flow[T]) -> T:
         """Drive one of this Session's flows."""
         return await drive(flow, self._ports, self._sender)
+
+    async def start(self, message: Message, target: Target, wanted: Wanted) -> Conversation:
+        """Start a conversation through the outbox."""
+        delivered = await self.deliver(message, target, wanted)
+        return Conversation(self, delivered.row, delivered.page)
 
     async def deliver(self, message: Message, target: Target, wanted: Wanted) -> Delivered:
         """Send a message through the outbox, after what is in it already."""

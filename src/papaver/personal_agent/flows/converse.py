@@ -23,7 +23,7 @@ from papaver.personal_agent.records import CONVERSATION, ConversationRow, Outbox
 from papaver.ports.system import FetchFailed, FetchFault
 from papaver.protocol.company import Access
 from papaver.protocol.conversation.content import is_id
-from papaver.protocol.conversation.model import Message, Responder, Status
+from papaver.protocol.conversation.model import Message, MessageAdded, Responder, Role, Status
 from papaver.protocol.dialect import Accepted, Page, Wanted
 from papaver.protocol.errors import (
     ConversationClosed,
@@ -81,6 +81,8 @@ OF_THE_MESSAGE: Final = frozenset(
 _CODE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")
 """What an error code may consist of (RFC 6749 5.2), but for the space."""
 NOTHING: Final = Wanted()
+PAGES_LOOKED_AT: Final = 20
+"""For a message that was accepted with an invitation; a Direct Conversation that has just opened has one page."""
 
 
 class Delivered(NamedTuple):
@@ -132,8 +134,31 @@ def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING, *, late
     if target.conversation is not None:
         check_same_conversation(answer.conversation_id, target.conversation)
     kept = yield from _keep_conversation(live, row, exchange, answer)
+    if target.user_requested is not None and message is not None:
+        yield from _surely_said(live, answer.conversation_id, message)
     yield from clear(row)
     return Delivered(kept, answer if isinstance(answer, Page) else None, row.message_id)
+
+
+def _surely_said(live: LiveSession, direct: ConversationId, message: Message) -> Flow[None]:
+    """An acceptance that the Company knew already adds no message (readings 23): what the User said is said then.
+
+    It is looked for from the beginning, and no event counts as handled for that. Raises what a message is refused with.
+    """
+    cursor = None
+    for _ in range(PAGES_LOOKED_AT):
+        page = yield from read(live, direct, Wanted(cursor))
+        for event in page.events:
+            if isinstance(event, MessageAdded) and (event.message.id, event.message.role) == (message.id, Role.USER):
+                return
+        if not page.has_more:
+            break
+        cursor = page.cursor
+    exchange, _ = yield from _patiently(
+        live, lambda opened: opened.dialect.conversations.write_say(opened.endpoint, direct, message, NOTHING)
+    )
+    if exchange.response.status >= 300:
+        raise refusal(live, exchange)
 
 
 def deliver_pending(live: LiveSession, busy: frozenset[str] = frozenset()) -> Flow[tuple[Delivered, ...]]:
