@@ -111,7 +111,7 @@ class Staff:
     async def waiting(self) -> AsyncIterator[Attended]:
         """Each conversation that waits for a person, as it comes, the longest first; ends when the Company stops."""
         told: set[tuple[ConversationId, datetime]] = set()
-        with self._log.watch_notes() as watch:
+        with self._log.watch_turns() as watch:
             while not self._holding.stopped:
                 queued = [one for one in await self.queue() if one.status is Status.QUEUED]
                 told &= {(one.conversation_id, one.since) for one in queued}
