@@ -8,6 +8,7 @@ from papaver.personal_agent.content import compose
 from papaver.personal_agent.flows.converse import authorize, read, write
 from papaver.personal_agent.flows.sign_out import sign_out
 from papaver.personal_agent.ids import message_id
+from papaver.personal_agent.outbox import Target
 from papaver.protocol.company import Access, Changes
 from papaver.protocol.conversation.model import Message
 from papaver.protocol.dialect import Wanted
@@ -57,7 +58,7 @@ def test_signed_in_access_arranges_the_sign_in_first() -> None:
         assert caught.value.only_if_asked is only_if_asked
         assert world.of_kind("outbox") == []
         world.signed_in(live, "orders:read")
-        world.run(write(live, message(world), C1))
+        world.run(write(live, message(world), Target(C1)))
         world.rows = {key: value for key, value in world.rows.items() if key[0] != "outbox"}
         world.run(sign_out(live))
 

@@ -30,7 +30,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """`Poppy` runs its Company with documents of a test instead of the network."""
     whole = adapter.running
 
-    def running(company: Company, *, network: Any = None, turns: bool = True) -> Any:
+    def running(company: Company, *, network: Any = None, turns: bool = True, telemetry: Any = None) -> Any:
         return whole(company, turns=turns, **outside())
 
     monkeypatch.setattr(adapter, "running", running)

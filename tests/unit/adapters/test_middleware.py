@@ -77,7 +77,7 @@ async def test_c6_no_middleware_of_the_app_comes_before_the_session_is_judged(
     """A body that never ends is not waited for when the Session fails; and one that is right arrives whole."""
     whole = starlette.running
 
-    def running(company: Company, *, network: Any = None, turns: bool = True) -> Any:
+    def running(company: Company, *, network: Any = None, turns: bool = True, telemetry: Any = None) -> Any:
         return whole(company, turns=turns, **outside())
 
     monkeypatch.setattr(starlette, "running", running)

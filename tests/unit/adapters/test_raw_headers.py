@@ -82,7 +82,7 @@ async def shop_app(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """A Company below each adapter: itself, and the app."""
     whole = starlette.running
 
-    def running(company: Company, *, network: Any = None, turns: bool = True) -> Any:
+    def running(company: Company, *, network: Any = None, turns: bool = True, telemetry: Any = None) -> Any:
         return whole(company, turns=turns, **outside())
 
     monkeypatch.setattr(starlette, "running", running)

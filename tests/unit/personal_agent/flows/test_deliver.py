@@ -12,6 +12,7 @@ from papaver.personal_agent.flows.converse import deliver, deliver_pending, writ
 from papaver.personal_agent.flows.effects import Flow, Keep, Send, Wait
 from papaver.personal_agent.ids import message_id
 from papaver.personal_agent.live import LiveSession
+from papaver.personal_agent.outbox import Target
 from papaver.protocol.conversation.model import Message
 from papaver.protocol.dialect import Wanted
 from papaver.protocol.errors import (
@@ -44,7 +45,7 @@ def message(world: World, text: str = "Hello", **more: Any) -> Message:
 
 def sent(live: LiveSession, said: Message, target: str | None = None, wanted: Wanted | None = None) -> Flow[Any]:
     """A message through the outbox."""
-    row = yield from write(live, said, None if target is None else ConversationId(target))
+    row = yield from write(live, said, Target(None if target is None else ConversationId(target)))
     return (yield from deliver(live, row, wanted or Wanted()))
 
 
