@@ -66,6 +66,7 @@ def test_a_tool_has_one_name_that_models_can_say() -> None:
     assert refused.value.rule == "tool.distinct"
 
 
+@pytest.mark.requirement("papaver-134")
 def test_a_tool_is_async() -> None:
     """One that is not would stop every turn of the process."""
 
@@ -134,6 +135,7 @@ def test_an_action_is_worded_by_its_own_confirmation_or_by_its_name() -> None:
     assert len(one(public=True)) == 1
 
 
+@pytest.mark.requirement("ca-41")
 @pytest.mark.parametrize("options", [{"actions": "reject"}, {"on_question": "ask"}, {"actions": True}], ids=range(3))
 def test_a_policy_is_one_that_there_is(options: dict[str, Any]) -> None:
     """A mistyped one would be one that nobody chose."""
