@@ -14,6 +14,7 @@ GUIDES = (
     "README.md",
     "docs/company.md",
     "docs/company-agent.md",
+    "docs/people.md",
     "docs/personal-agent.md",
     "examples/outfitter/README.md",
 )
