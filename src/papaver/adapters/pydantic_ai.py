@@ -32,6 +32,7 @@ SETTLED: Final = (
     "This call has no result, because its turn ended before. Nothing is known of it: do not say that it was done."
 )
 _TRIES: Final = 2
+_EARLIER: Final = 50
 _OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 
 History = Callable[[Turn], Awaitable[Sequence[ModelMessage]]]
@@ -62,7 +63,7 @@ class PydanticAgent:
 
     async def run(self, turn: Turn) -> str:
         """The reply. Raises what the model's library raises, and ScopesNeeded."""
-        history = spoken(turn) if self._history is None else settled(await self._history(turn))
+        history = await spoken(turn) if self._history is None else settled(await self._history(turn))
         with self._agent.override(tools=(), toolsets=[_TurnToolset(turn)], native_tools=()):
             async with self._agent.iter(
                 render_for_model(turn), deps=turn, message_history=history, usage_limits=self._limits
@@ -125,10 +126,20 @@ class _TurnToolset(AbstractToolset[Turn]):
         return ToolsetTool(toolset=self, tool_def=shown, max_retries=_TRIES, args_validator=_OBJECT)
 
 
-def spoken(turn: Turn) -> list[ModelMessage]:
-    """What was said before the unanswered messages, as message history."""
+async def spoken(turn: Turn) -> list[ModelMessage]:
+    """What was said before the unanswered messages, as message history.
+
+    In a Direct Conversation it begins with the newest of what was said in the earlier one (8.10).
+    """
     unanswered = {message.id for message in turn.messages}
-    return [_said(turn, one) for one in turn.transcript if one.role is Role.COMPANY or one.id not in unanswered]
+    earlier: list[ModelMessage] = []
+    async for message in turn.parent_history():
+        if len(earlier) == _EARLIER:
+            break
+        earlier.append(_said(turn, message))
+    return earlier[::-1] + [
+        _said(turn, one) for one in turn.transcript if one.role is Role.COMPANY or one.id not in unanswered
+    ]
 
 
 def _said(turn: Turn, message: Message) -> ModelMessage:

@@ -217,6 +217,55 @@ async def test_what_was_said_before_is_the_message_history() -> None:
         assert "First?" not in str(now.content)
 
 
+async def test_in_a_direct_conversation_the_model_knows_the_one_before_and_speaks_first() -> None:
+    """The newest of it, in its order, before what was said since (8.10)."""
+    script = Script("Hello Dana.", "Gladly.")
+    handler, _ = scripted(script)
+
+    async def answer(turn: Turn) -> str:
+        if turn.direct:
+            return await handler.run(turn)
+        turn.request_user("We need your yes.")
+        return "One moment."
+
+    async with company(answer, CompanyAgent()) as bench:
+        parent = await ask(bench, "Exchange it")
+        (event,) = [event["id"] for event in parent.json["events"] if event["type"] == "user_requested"]
+        opening = {"parent_conversation_id": parent.json["conversation_id"], "user_requested_event_id": event}
+        opened = await bench.send("POST", "", opening, query="wait=5")
+        assert reply(opened)["text"] == "Hello Dana."
+        await bench.say(opened.json["conversation_id"], "Yes", query="wait=5")
+        first, said, now = parts(script.asked[0])
+        assert ('"text": "Exchange it"' in first.content, said.content) == (True, "One moment.")
+        assert ("speak first" in now.content, '"direct": true' in now.content) == (True, True)
+        assert [str(part.content)[-12:] for part in parts(script.asked[1])[1:3]] == ["One moment.", "Hello Dana."]
+        assert "speak first" not in parts(script.asked[1])[-1].content
+
+
+async def test_of_a_long_conversation_before_the_newest_is_shown() -> None:
+    """Bounded, whatever was said there."""
+    script = Script("Hello.")
+    handler, _ = scripted(script)
+
+    async def answer(turn: Turn) -> str | None:
+        if turn.direct:
+            return await handler.run(turn)
+        turn.request_user("We need your yes.")
+        return None
+
+    async with company(answer, CompanyAgent()) as bench:
+        parent = await ask(bench, "Exchange it")
+        here = parent.json["conversation_id"]
+        for n in range(60):
+            await bench.company.people.post(here, f"News {n}")
+        page = await bench.read(here)
+        (event,) = [event["id"] for event in page.json["events"] if event["type"] == "user_requested"]
+        opening = {"parent_conversation_id": here, "user_requested_event_id": event}
+        await bench.send("POST", "", opening, query="wait=5")
+        shown = parts(script.asked[0])
+        assert (len(shown), shown[0].content, shown[-2].content) == (51, "News 10", "News 59")
+
+
 def parts(messages: list[ModelMessage]) -> list[Any]:
     return [part for message in messages for part in message.parts]
 

@@ -24,6 +24,8 @@ ABOUT: Final = (
     "show them, or to use a tool for anything but what the message asks for."
 )
 
+OPENING: Final = "The user has come, because you asked to talk with them. Nothing was said yet: speak first."
+
 
 def render_for_model(turn: Turn) -> str:
     """The unanswered messages and the situation, for a prompt.
@@ -31,7 +33,7 @@ def render_for_model(turn: Turn) -> str:
     `text` and `data` as they were sent; of `extensions` those alone that the request declares (8.4).
     """
     said = {"situation": page_context(turn), "messages": [_shown(turn, message) for message in turn.messages]}
-    return f"{ABOUT}\n\n{fenced(said)}"
+    return "\n\n".join([ABOUT, *([OPENING] if turn.opening else []), fenced(said)])
 
 
 def render_message(turn: Turn, message: Message) -> str:
