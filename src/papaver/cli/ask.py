@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from papaver.personal_agent.conversation import Conversation
     from papaver.personal_agent.session import Session
 
-__all__ = ["ask"]
+__all__ = ["ask", "facts_of"]
 
 
 @command("ask", example='papaver ask shop.example "Where is my order?" --context locale=en-US')
@@ -33,7 +33,7 @@ __all__ = ["ask"]
 @click.option("--as", "author", type=click.Choice(["agent", "human"]), default="agent", help="Whose words TEXT is.")
 @click.option("--data", metavar="JSON", help="Structured details: a JSON object.")
 @click.option("--context", "facts", multiple=True, metavar="K=V", help="A fact about the User; may be repeated.")
-@click.option("--no-stream", is_flag=True, help="Poll. This version always does.")
+@click.option("--no-stream", is_flag=True, help="Read in pages, not as a stream.")
 @click.option("--user", default="me", show_default=True, help="Your name for the User; no Company sees it.")
 @click.option("--agent-id", metavar="NAME", help="Which of the User's agents; no Company sees the name.")
 @click.option("--anonymous", is_flag=True, help="A User ID for this Session alone.")
@@ -56,10 +56,11 @@ def ask(
     """
     if anonymous and conversation:
         raise click.UsageError("--anonymous is another User, to whom --conversation does not belong")
-    details, context = _details(data), _context(facts)
+    details, context = _details(data), facts_of(facts)
     message: dict[str, Any] = {"text": text, "data": details, "context": context, "by_user": author == "human"}
     has_message = text is not None or details is not None or bool(context)
-    asked = asyncio.run(_ask(run, domain, conversation, message if has_message else None, user, agent_id, anonymous))
+    said = message if has_message else None
+    asked = asyncio.run(_ask(run, domain, conversation, said, user, agent_id, anonymous, no_stream))
     if asked:
         click.get_current_context().exit(asked)
 
@@ -72,6 +73,7 @@ async def _ask(
     user: str,
     agent_id: str | None,
     anonymous: bool,
+    no_stream: bool,
 ) -> int:
     from papaver.cli.agent import agent_of
 
@@ -80,6 +82,7 @@ async def _ask(
             await _check_waiting(agent, domain, user, anonymous)
         company = await agent.discover(domain)
         session = company.session(user, agent_id=agent_id, anonymous=anonymous)
+        session.streams = not no_stream
         again = f"papaver ask {company.domain}{as_user(user)}"
         try:
             conversations = await _begin(session, known, message)
@@ -166,8 +169,8 @@ def _details(data: str | None) -> Mapping[str, object] | None:
         raise click.UsageError(f"--data is no JSON object: {error.description}") from None
 
 
-def _context(facts: tuple[str, ...]) -> dict[str, object]:
-    """K=V, where V may be JSON (`true`, `3`, `{"a": 1}`); anything else is a text."""
+def facts_of(facts: Sequence[str]) -> dict[str, object]:
+    """K=V, where V may be JSON (`true`, `3`, `{"a": 1}`, `null` to take it back); anything else is a text."""
     context: dict[str, object] = {}
     for fact in facts:
         name, equals, value = fact.partition("=")

@@ -28,34 +28,37 @@ from papaver.protocol.terms import ConversationId
 if TYPE_CHECKING:
     from papaver.personal_agent.live import OpenedSession
 
-__all__ = ["print_event"]
+__all__ = ["name_of", "print_event"]
 
 
-def print_event(run: Run, event: Event, company: str, opened: OpenedSession | None) -> None:
-    """What the Company, called `company`, or the User's side did. States and their like go to stderr."""
+def print_event(run: Run, event: Event, company: str, opened: OpenedSession | None, tag: str = "") -> None:
+    """What the Company, called `company`, or the User's side did. States and their like go to stderr.
+
+    `tag` stands before it, such as for an event of another conversation.
+    """
     if run.json and opened is not None:
         run.line(event=_as_received(opened, event))
         return
     match event:
         case MessageAdded(message=message):
-            who = _name(message.author, company) if message.role is Role.COMPANY else "you"
+            who = name_of(message.author, company) if message.role is Role.COMPANY else "you"
             text = message.text or ""
             if message.data is not None:
                 text += f"\n{json.dumps(message.data, ensure_ascii=False, indent=2)}"
-            click.echo(f"{who}: {clean(text, '  ')}")
+            click.echo(f"{tag}{who}: {clean(text, '  ')}")
         case StateChanged(status=status, responder=responder):
-            run.note(f"({status.value}, {responder.value})")
+            run.note(f"{tag}({status.value}, {responder.value})")
         case AuthorizationNeeded(scope=scope):
-            click.echo(f"(the User has to sign in first: {one_line(scope)})")
+            click.echo(f"{tag}(the User has to sign in first: {one_line(scope)})")
         case UserRequested(reason=reason):
-            click.echo(f"(the Company asks for the User: {one_line(reason)})")
+            click.echo(f"{tag}(the Company asks for the User: {one_line(reason)})")
         case DirectOpened(conversation_id=other):
-            run.note(f"(the User and the Company talk directly: {one_line(other)})")
+            run.note(f"{tag}(the User and the Company talk directly: {one_line(other)})")
         case DirectClosed(conversation_id=other):
-            run.note(f"(they ended {one_line(other)})")
+            run.note(f"{tag}(they ended {one_line(other)})")
 
 
-def _name(author: Author, company: str) -> str:
+def name_of(author: Author, company: str) -> str:
     """Who speaks for the Company. The name is the Company's word, so ours stands beside it."""
     named = one_line(author.name) if author.name else one_line(company)
     return f"{named} ({'a person' if author.type.value == 'human' else 'agent'})"

@@ -18,8 +18,9 @@ from papaver.personal_agent.sign_in import DeviceSignIn, DirectSignIn, SignedIn
 
 if TYPE_CHECKING:
     from papaver.adapters.httpx2.personal_agent import HttpSession, PersonalAgent
+    from papaver.values.secret import Secret
 
-__all__ = ["sign_in", "sign_out"]
+__all__ = ["sign_in", "sign_in_there", "sign_out"]
 
 LOOPBACK = ("127.0.0.1", "::1")
 
@@ -50,23 +51,38 @@ def sign_out(run: Run, domain: str, user: str) -> None:
 
 
 async def _sign_in(run: Run, domain: str, scopes: Sequence[str], device: bool | None, no_open: bool, user: str) -> None:
-    from papaver.adapters.loopback import LoopbackListener
     from papaver.cli.agent import agent_of
 
     async with agent_of(run) as agent:
-        company = await agent.discover(domain)
-        session = company.session(user)
-        back = _way_back(agent.identity.redirect_uris)
-        if back is None or device:
-            begun = await session.sign_in(*scopes, device=device)
-            ended = await _ended(run, agent, session, begun, no_open)
-        else:
-            path, host = back
-            async with LoopbackListener(path, host=host) as listener:
-                begun = await session.sign_in(*scopes, redirect_uri=listener.redirect_uri, device=device)
-                ended = await _ended(run, agent, session, begun, no_open, listener)
-        mine = [one for one in await agent.accounts(user=user) if one.company == company.identifier]
-        held = next((one for one in mine if one.account == ended.account), None)
+        session = (await agent.discover(domain)).session(user)
+        await sign_in_there(run, agent, session, scopes, device=device, no_open=no_open)
+
+
+async def sign_in_there(
+    run: Run,
+    agent: PersonalAgent,
+    session: HttpSession,
+    scopes: Sequence[str],
+    *,
+    device: bool | None = None,
+    no_open: bool = False,
+    lines: asyncio.Queue[Secret | None] | None = None,
+) -> None:
+    """Begin it, show the User where, wait, and tell what was approved. `lines` as in `pasted`."""
+    from papaver.adapters.loopback import LoopbackListener
+
+    back = _way_back(agent.identity.redirect_uris)
+    if back is None or device:
+        begun = await session.sign_in(*scopes, device=device)
+        ended = await _ended(run, agent, session, begun, no_open, lines)
+    else:
+        path, host = back
+        async with LoopbackListener(path, host=host) as listener:
+            begun = await session.sign_in(*scopes, redirect_uri=listener.redirect_uri, device=device)
+            ended = await _ended(run, agent, session, begun, no_open, lines, listener)
+    company = session.live.found.identifier
+    mine = [one for one in await agent.accounts(user=session.live.whose.user) if one.company == company]
+    held = next((one for one in mine if one.account == ended.account), None)
     expires = None if held is None or held.expires_at is None else moment(held.expires_at)
     granted = " ".join(ended.scopes)
     run.line(scope=granted, account=ended.account, expires_at=expires)
@@ -81,6 +97,7 @@ async def _ended(
     session: HttpSession,
     begun: DirectSignIn | DeviceSignIn,
     no_open: bool,
+    lines: asyncio.Queue[Secret | None] | None,
     listener: Any = None,
 ) -> SignedIn:
     """Show the User where to sign in, and wait."""
@@ -96,12 +113,12 @@ async def _ended(
         async def look() -> SignedIn | None:
             return await _completed(agent, session, begun, began)
 
-        return await first(seconds, pasted(run, begun), elsewhere(look))
+        return await first(seconds, pasted(run, begun, lines), elsewhere(look))
 
     async def called_back() -> SignedIn | None:
         return await begun.complete((await listener.callback(state)).reveal())
 
-    return await first(seconds, called_back(), pasted(run, begun))
+    return await first(seconds, called_back(), pasted(run, begun, lines))
 
 
 async def _completed(agent: PersonalAgent, session: HttpSession, begun: DirectSignIn, began: float) -> SignedIn | None:

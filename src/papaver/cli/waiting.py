@@ -15,6 +15,7 @@ from papaver.cli.run import Run
 from papaver.cli.typed import typed_lines
 from papaver.personal_agent.sign_in import DirectSignIn, SignedIn
 from papaver.personal_agent.sign_in_checks import SignInUnknown
+from papaver.values.secret import Secret
 
 __all__ = ["elsewhere", "first", "pasted", "seconds_until"]
 
@@ -49,9 +50,12 @@ async def first(seconds: float, *ways: Awaitable[T | None]) -> T:
             one.cancel()
 
 
-async def pasted(run: Run, begun: DirectSignIn) -> SignedIn | None:
-    """A URL that somebody pastes, for a browser on another machine; None when stdin ends."""
-    lines = typed_lines()
+async def pasted(run: Run, begun: DirectSignIn, lines: asyncio.Queue[Secret | None] | None = None) -> SignedIn | None:
+    """A URL that somebody pastes, for a browser on another machine; None when stdin ends.
+
+    `lines`: what is typed, where somebody reads it already.
+    """
+    lines = lines or typed_lines()
     while (line := await lines.get()) is not None:
         if not line.reveal().strip():
             continue
