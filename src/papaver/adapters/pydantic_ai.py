@@ -137,9 +137,8 @@ async def spoken(turn: Turn) -> list[ModelMessage]:
         if len(earlier) == _EARLIER:
             break
         earlier.append(_said(turn, message))
-    return earlier[::-1] + [
-        _said(turn, one) for one in turn.transcript if one.role is Role.COMPANY or one.id not in unanswered
-    ]
+    here = (one for one in turn.transcript if one.role is Role.COMPANY or one.id not in unanswered)
+    return [*reversed(earlier), *(_said(turn, one) for one in here)]
 
 
 def _said(turn: Turn, message: Message) -> ModelMessage:
