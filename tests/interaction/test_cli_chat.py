@@ -93,7 +93,7 @@ async def agent(turn: Turn) -> str:
 async def test_the_user_goes_direct_and_comes_back(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A request is declined in words, then agreed to without; /close leads back to the parent, whose events are tagged."""
+    """A request is declined in words, then agreed to without; /close leads back, and the events there are tagged."""
     typing(
         monkeypatch, "go direct", "/decline Not today.", "go direct", "/direct", "It is me", "/close", "/direct Again"
     )

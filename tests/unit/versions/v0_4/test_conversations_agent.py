@@ -21,6 +21,7 @@ from papaver.protocol.errors import InvalidRequest, Misbehaved
 from papaver.protocol.terms import ConversationId, EventId, MessageId
 from papaver.versions.v0_4.conversations import CONVERSATIONS
 from papaver.web.messages import Request, Response
+from papaver.web.sse import ServerEvent
 
 ENDPOINT = "https://api.example.com/poppy/conversations"
 HERE = ConversationId("cnv_1")
@@ -263,3 +264,40 @@ def test_what_the_company_writes_the_agent_reads() -> None:
     event = MessageAdded(EventId("evt_1"), page.events[0].at, said)
     whole = Page(HERE, (event, *page.events), EventId("evt_2"), True, Status.QUEUED, Responder.AGENT)
     assert CONVERSATIONS.read_page(CONVERSATIONS.write_page(200, whole, {})) == whole
+
+
+@pytest.mark.requirement("8.10-12", "8.10-15")
+@pytest.mark.parametrize(
+    ("message", "parent", "event"),
+    [(ASKED, HERE, None), (ASKED, HERE, EventId("evt_6")), (None, HERE, EventId("evt_6"))],
+    ids=["parent", "acceptance", "without words"],
+)
+def test_a_direct_conversation_is_opened_as_it_is_read(
+    message: Message | None, parent: ConversationId, event: EventId | None
+) -> None:
+    """Only what was given is written (8.10)."""
+    request = CONVERSATIONS.write_start(ENDPOINT, message, Wanted(), parent, event)
+    assert CONVERSATIONS.read_start(request) == StartBody(message, parent, event)
+
+
+def test_nothing_alone_is_not_sent() -> None:
+    """A start without a message names both (8.10)."""
+    with pytest.raises(InvalidRequest) as refused:
+        CONVERSATIONS.write_start(ENDPOINT, None, Wanted(), HERE)
+    assert refused.value.rule == "message.absent-only-when-accepting"
+
+
+@pytest.mark.requirement("8.6-02", "8.6-07")
+def test_a_stream_is_asked_for_by_accept_and_goes_on_by_its_header() -> None:
+    """JSON is taken as well; the last event takes the place of the cursor (8.6)."""
+    request = CONVERSATIONS.write_read(ENDPOINT, HERE, Wanted(wait=25, stream=True, last_event_id=EventId("evt_3")))
+    assert _path(request) == ("/cnv_1/events", "wait=25")
+    assert request.headers.first("accept") == "text/event-stream, application/json;q=0.5"
+    assert request.headers.first("last-event-id") == "evt_3"
+    assert "last-event-id" not in CONVERSATIONS.write_read(ENDPOINT, HERE, Wanted()).headers
+
+
+def test_an_event_of_a_stream_is_read() -> None:
+    """As one of a page."""
+    event = CONVERSATIONS.read_stream_event(ServerEvent("message", json.dumps(STATE)))
+    assert isinstance(event, StateChanged)
