@@ -27,6 +27,7 @@ _HEAD = """\
 
 Written by `python -m tools.limits` from the settings; do not edit. Whatever arrives and exceeds a limit gets the error
 that the specification names. Sizes are in bytes, times in seconds, rates a minute, unless a line says otherwise.
+Each process counts for itself; with `PostgresStore(…, redis=…)` replicas add up their rates once a second.
 """
 _SETTINGS = (
     ("A Company", "papaver.company.settings.CompanyLimits", CompanyLimits),
