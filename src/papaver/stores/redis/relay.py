@@ -216,7 +216,7 @@ class RedisRelay:
     async def _receive(self, link: Link) -> None:
         was_asked = False
         while True:
-            message = await link.get_message(timeout=self._heartbeat)
+            message = await self.server.heard(link, self._heartbeat)
             if message is None:
                 if was_asked:
                     raise TimeoutError("it does not answer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from papaver.stores.faults import StoreUnusable
@@ -30,8 +30,6 @@ class Link(Protocol):
     async def unsubscribe(self, *channels: str) -> None: ...
 
     async def ping(self) -> object: ...
-
-    async def get_message(self, *, timeout: float) -> dict[str, Any] | None: ...
 
     async def aclose(self) -> None: ...
 
@@ -95,6 +93,10 @@ class RedisServer:
     def link(self) -> Link:
         """A connection for subscriptions. For a server that is open."""
         return self._client.pubsub()
+
+    async def heard(self, link: Link, seconds: float) -> dict[str, Any] | None:
+        """The next message on a link, in the driver's form; None when there is none for so long."""
+        return await cast(Any, link).get_message(timeout=seconds)
 
     def pipeline(self) -> Any:
         """Commands that are sent at once, on a connection of the pool; no transaction. For a server that is open."""
