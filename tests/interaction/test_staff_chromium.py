@@ -216,6 +216,16 @@ def test_two_windows_one_conversation(shop: AccountShop, people: People) -> None
     assert alex.locator("#say:focus").count() == 1
     alex.keyboard.press("Control+Enter")
     expect(alex.locator(".event.person .text")).to_have_text("Hello, I am Alex")
+    expect(alex.locator("#say")).to_have_value("")
+    # What could not be sent is not lost either.
+    alex.fill("#say", "Into the void")
+    alex.context.set_offline(True)
+    expect(alex.locator("#lost")).to_have_text("The connection is lost. Trying again.", timeout=30_000)
+    alex.get_by_role("button", name="Send").click()
+    alex.context.set_offline(False)
+    alex.goto(f"{CONSOLE}/conversations/{conversation}")
+    expect(alex.locator("#say")).to_have_value("Into the void")
+    alex.fill("#say", "")
     expect(kim.locator(".event.person .by")).to_have_text("Alex")
     assert "Hello, I am Alex" in heard(ask(shop, "Good.", "--conversation", conversation))
     # The User, by keyboard; what was begun in the other field is not lost.

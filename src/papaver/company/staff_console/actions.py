@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -15,8 +16,9 @@ from papaver.protocol.terms import ConversationId
 from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
 
-__all__ = ["DONE", "Actions", "FormRefused", "check_chosen", "check_confirmed", "check_written", "written"]
+__all__ = ["DONE", "Actions", "FormRefused", "check_chosen", "check_confirmed", "check_written", "read_key", "written"]
 
+_KEY: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII).fullmatch
 MOST_TEXT: Final = 5_000
 """Characters of a message; the page's own field takes no more."""
 MOST_REASON: Final = 500
@@ -87,7 +89,7 @@ class Actions:
         """A form that is sent twice says it once: each has a key of its own."""
         text = written(form, "text")
         check_written(text, "a message", MOST_TEXT)
-        key = form.one("key")
+        key = read_key(form)
         named = None if key is None else f"staff\n{person.id}\n{key}"
         await self._people.post(conversation, text, author=person, key=named, person_id=person.id)
 
@@ -122,6 +124,12 @@ class Actions:
 
     async def _check_seated(self, conversation: ConversationId, person: Author) -> None:
         check_seated((await self._staff.look(conversation, limit=0)).head, person.id)
+
+
+def read_key(form: Form) -> str | None:
+    """The key of a form that says something; None for one that our pages do not make."""
+    key = form.one("key")
+    return key if key is not None and _KEY(key) is not None else None
 
 
 def written(form: Form, name: str) -> str:

@@ -16,7 +16,7 @@ from papaver.company.incoming import Incoming
 from papaver.company.offer import Offer
 from papaver.company.people import People
 from papaver.company.staff import Staff
-from papaver.company.staff_console.actions import DONE, Actions, FormRefused, written
+from papaver.company.staff_console.actions import DONE, Actions, FormRefused, read_key, written
 from papaver.company.staff_console.configuration import ConsoleConfiguration, SignInAt, Visit
 from papaver.company.staff_console.reading import Reading
 from papaver.company.staff_console.visits import Place, Visitor, read_place
@@ -171,7 +171,8 @@ class RunningConsole:
         if action in TO_QUEUE:
             return redirect(f"{self._configuration.path}?done={action}")
         link = f"{self._configuration.path}/conversations/{conversation}"
-        return redirect(f"{link}#say" if action == "say" else f"{link}?done={action}")
+        said = read_key(form)
+        return redirect(f"{link}?said={said or ''}#say" if action == "say" else f"{link}?done={action}")
 
     async def _again(
         self, visitor: Visitor, conversation: ConversationId, action: str, form: Form, error: PapaverError

@@ -116,8 +116,15 @@
     panel.addEventListener("input", (event) => {
       if (event.target === typed()) sessionStorage.setItem(kept, event.target.value);
     });
+    // What was typed is forgotten once the page that comes back says that it was said, under the key of its form.
+    const asked = new URLSearchParams(location.search);
+    if (asked.has("said") && asked.get("said") === sessionStorage.getItem(`${kept} key`)) {
+      sessionStorage.removeItem(kept);
+      sessionStorage.removeItem(`${kept} key`);
+    }
+    if (asked.has("said")) history.replaceState(null, "", location.pathname + location.hash);
     panel.addEventListener("submit", (event) => {
-      if (event.target.contains(typed())) sessionStorage.removeItem(kept);
+      if (event.target.contains(typed())) sessionStorage.setItem(`${kept} key`, event.target.elements.key.value);
     });
     panel.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target === typed()) {
