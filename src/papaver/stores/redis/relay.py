@@ -96,9 +96,12 @@ class RedisRelay:
     async def close(self) -> None:
         """What waits is dropped."""
         tasks, self._tasks = self._tasks, ()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        running = set(tasks)
+        while running:
+            # The driver may swallow a cancellation in the middle of a command.
+            for task in running:
+                task.cancel()
+            _, running = await asyncio.wait(running, timeout=0.05)
         self._drop()
         await self.server.close()
 
