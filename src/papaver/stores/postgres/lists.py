@@ -10,7 +10,7 @@ from papaver.protocol.conversation.state import Head
 from papaver.protocol.terms import ClientId, ConversationId, UserId
 from papaver.stores.postgres.outbox import PostgresOutbox
 from papaver.stores.postgres.server import Connection
-from papaver.stores.postgres.values import count_of
+from papaver.stores.postgres.values import count_of, to_column
 from papaver.stores.sqlite.forms import number
 from papaver.stores.turns import seconds
 
@@ -107,7 +107,7 @@ class PostgresLists(PostgresOutbox):
                     "DELETE FROM sessions WHERE company = $1 AND client_id = $2 AND user_id = $3",
                     self._company,
                     client_id,
-                    user_id,
+                    to_column(user_id),
                 )
                 return Erased(len(ids), counts[0], count_of(sessions))
 

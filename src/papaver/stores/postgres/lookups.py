@@ -13,7 +13,7 @@ from papaver.protocol.conversation.change import SessionRow
 from papaver.protocol.terms import AgentId, ClientId, SessionId, UserId
 from papaver.stores.faults import StoreFailed
 from papaver.stores.postgres.server import Server
-from papaver.stores.postgres.values import is_storable
+from papaver.stores.postgres.values import from_column, is_storable
 
 __all__ = ["SESSION_COLUMNS", "Lookups", "read_session"]
 
@@ -31,8 +31,8 @@ _Key = tuple[str, str | None]
 def read_session(row: Sequence[Any]) -> SessionRow:
     """A row of SESSION_COLUMNS."""
     key, client_id, sid, user_id, agent_id, seen_at, ended_at = row
-    agent = None if agent_id is None else AgentId(agent_id)
-    return SessionRow(key, ClientId(client_id), SessionId(sid), UserId(user_id), agent, seen_at, ended_at)
+    agent = None if agent_id is None else AgentId(from_column(agent_id))
+    return SessionRow(key, ClientId(client_id), SessionId(sid), UserId(from_column(user_id)), agent, seen_at, ended_at)
 
 
 class Lookups:

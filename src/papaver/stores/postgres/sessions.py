@@ -6,7 +6,7 @@ from papaver.protocol.conversation.change import SessionRow
 from papaver.protocol.terms import ClientId, SessionId, UserId
 from papaver.stores.postgres.lookups import SESSION_COLUMNS, Lookups, read_session
 from papaver.stores.postgres.server import Connection, Server
-from papaver.stores.postgres.values import count_of
+from papaver.stores.postgres.values import count_of, to_column
 from papaver.stores.sessions import opened
 
 __all__ = ["PostgresSessions"]
@@ -50,7 +50,9 @@ class PostgresSessions:
                     return row
 
     def _columns(self, row: SessionRow) -> tuple[object, ...]:
-        return self._company, row.key, row.client_id, row.sid, row.user_id, row.agent_id, row.seen_at, row.ended_at
+        agent = None if row.agent_id is None else to_column(row.agent_id)
+        whose = row.client_id, row.sid, to_column(row.user_id), agent
+        return self._company, row.key, *whose, row.seen_at, row.ended_at
 
     async def load(self, client_id: ClientId, sid: SessionId) -> SessionRow | None:
         return await self._lookups.session(client_id, sid)
@@ -66,7 +68,7 @@ class PostgresSessions:
             "UPDATE sessions SET ended_at = $4"
             " WHERE company = $1 AND client_id = $2 AND user_id = $3 AND ended_at IS NULL"
         )
-        return await self._write(statement, client_id, user_id, at)
+        return await self._write(statement, client_id, to_column(user_id), at)
 
     async def sweep(self, *, forget_before: float, ended_before: float) -> int:
         idle = await self._write(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from hashlib import blake2b
 
-__all__ = ["count_of", "digest", "is_storable"]
+__all__ = ["count_of", "digest", "from_column", "is_storable", "to_column"]
+
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def count_of(status: str) -> int:
@@ -26,3 +29,13 @@ def is_storable(texts: Iterable[str | None]) -> bool:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:
         return False
+
+
+def to_column(text: str) -> str:
+    """A text that others choose, as it lies in a column: U+0000 is escaped, and so is the backslash."""
+    return text.replace("\\", "\\\\").replace("\0", "\\0")
+
+
+def from_column(text: str) -> str:
+    """What `to_column` was given."""
+    return _ESCAPED.sub(lambda found: "\0" if found[1] == "0" else found[1], text) if "\\" in text else text

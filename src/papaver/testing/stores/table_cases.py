@@ -58,6 +58,21 @@ async def a_forgotten_session_starts_anew(make: StoreMaker) -> None:
         assert await own.sessions.load(CLIENT, SID) == fresh
 
 
+async def a_user_and_an_agent_may_have_any_characters(make: StoreMaker) -> None:
+    async with tables(make) as own:
+        names = ["a\0b", "a\\0b", "\\", "\0", "\\\0", "\N{GRINNING FACE}\n"]
+        rows = [
+            replace(session(sid=SessionId(f"sid_{n}"), agent=f"agt{name}"), user_id=UserId(name))
+            for n, name in enumerate(names)
+        ]
+        for row in rows:
+            await own.sessions.open(row, forget_before=0)
+        assert [await own.sessions.load(CLIENT, row.sid) for row in rows] == rows
+        assert [await own.sessions.open(row, forget_before=0) for row in rows] == rows
+        for row in rows:
+            assert await own.sessions.end_user(CLIENT, row.user_id, NOW) == 1
+
+
 async def a_session_of_another_user_is_returned_as_it_is(make: StoreMaker) -> None:
     async with tables(make) as own:
         await own.sessions.open(session(agent="agt_1"), forget_before=0)
@@ -210,6 +225,7 @@ TABLE_CASES = (
     a_session_is_made_once,
     a_session_is_seen_once_a_minute,
     a_forgotten_session_starts_anew,
+    a_user_and_an_agent_may_have_any_characters,
     a_session_of_another_user_is_returned_as_it_is,
     an_ended_session_stays_ended,
     all_sessions_of_a_user_end,
