@@ -89,6 +89,7 @@ class Round:
         self.committing = False
         self.topics = set[Topic]()
         self.now = 0.0
+        self._begin()
 
     @property
     def replays(self) -> int:

@@ -96,7 +96,7 @@ class LogRounds:
                     job.future.cancel()
                 elif not job.future.done():
                     _tell(job)
-        if round.replays:
+        if fault is None and round.replays:
             await self._prune(round)
         return round.put_off
 
