@@ -244,3 +244,21 @@ async def test_a_person_who_joins_while_a_turn_runs_stops_it() -> None:
         page = await bench.idle(conversation)
         assert told(page)[1:] == ["idle/human", "company: I am Alex."]
         assert page.json["events"][-1]["message"]["author"] == {"type": "human", "id": "aut_alex", "name": "Alex"}
+
+
+@pytest.mark.requirement("8.10-03")
+async def test_nothing_in_a_direct_conversation_is_kept_from_the_personal_agent() -> None:
+    """There is no way to say something in it that the Personal Agent's read leaves out (8.10)."""
+    async with company_bench(handler=ask_for_user, staffed=True) as bench:
+        conversation, event = await invited(bench)
+        child = (await opened(bench, conversation, user_requested_event_id=event)).json["conversation_id"]
+        await bench.idle(child)
+        alex, name = Person("aut_alex", "Alex"), ConversationId(child)
+        async with bench.company.staff.join(name, alex) as seat:
+            await seat.say("Only between us?")
+            await seat.require("orders:read")
+        await bench.company.people.post(name, "From the app.", data={"note": 1})
+        recorded = await bench.company.staff.look(name)
+        read = await bench.read(child)
+        assert [one["id"] for one in read.json["events"]] == [one.id for one in recorded.events]
+        assert "company: Only between us?" in told(read)

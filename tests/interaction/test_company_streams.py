@@ -167,7 +167,7 @@ async def test_a_post_never_streams() -> None:
         assert refused.status == 405
 
 
-@pytest.mark.requirement("8.6-08", "8.13-07")
+@pytest.mark.requirement("8.6-08", "8.13-07", "ca-62")
 async def test_last_event_id_wins_over_the_cursor() -> None:
     """In a stream and in a page, whose empty answer echoes it; an empty one is as none (readings 41)."""
     async with company_bench(turns=False) as bench:
@@ -188,7 +188,7 @@ async def test_last_event_id_wins_over_the_cursor() -> None:
         assert (page.json["events"], page.json["cursor"]) == ([], ids[2])
 
 
-@pytest.mark.requirement("8.13-02")
+@pytest.mark.requirement("8.13-02", "ca-114")
 async def test_c21_what_is_wrong_is_told_in_json_before_a_stream_begins() -> None:
     """The status of a read, and nothing is held."""
     async with company_bench(turns=False) as bench:
@@ -221,7 +221,7 @@ async def test_wait_is_read_and_ignored_in_a_stream() -> None:
             assert said(await stream.event())["message"]["text"] == "more"
 
 
-@pytest.mark.requirement("8.6-05")
+@pytest.mark.requirement("8.6-05", "ca-63")
 async def test_c22_a_stream_ends_once_it_has_told_of_the_close() -> None:
     """The last event is the state; whoever asks again gets JSON that says the same, and no stream to wait in."""
     async with company_bench(turns=False) as bench:

@@ -98,7 +98,7 @@ async def test_the_users_words_go_out_as_they_are() -> None:
         assert posts(both)[0]["message"]["author"] == {"type": "agent"}
 
 
-@pytest.mark.requirement("8.10-22")
+@pytest.mark.requirement("8.10-22", "8.8-02")
 @pytest.mark.parametrize(
     ("answer", "said"),
     [

@@ -55,6 +55,7 @@ async def _said(own: CompanyTables, conversation: ConversationId) -> list[str | 
     return [] if found is None else texts(found.events)
 
 
+@pytest.mark.requirement("ca-102")
 @pytest.mark.needs("redis")
 @pytest.mark.parametrize("case", SHARED_STORE_CONTRACT, ids=_name)
 async def test_two_replicas_with_redis(case: StoreCase, schema: str) -> None:
@@ -62,6 +63,7 @@ async def test_two_replicas_with_redis(case: StoreCase, schema: str) -> None:
     await case(lambda: made(schema, redis=URL))
 
 
+@pytest.mark.requirement("ca-109")
 @pytest.mark.needs("redis")
 async def test_pieces_of_text_reach_the_other_replica(schema: str) -> None:
     """With Redis: the piece, and a wake-up of whoever waits for the conversation."""
