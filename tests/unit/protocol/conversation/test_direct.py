@@ -53,7 +53,7 @@ def _accept(parent: ConversationId, event: EventId, caller: Caller = DANA, name:
     return Start(caller, name, None, parent, event, invited=True)
 
 
-@pytest.mark.requirement("8.10-04", "8.10-24", "8.5-08")
+@pytest.mark.requirement("8.10-04", "8.10-24", "ca-82")
 def test_c35_a_direct_conversation_opens_under_its_parent() -> None:
     """A new conversation with its message; the parent is told its id, and only that changes there (8.10)."""
     world = World()
@@ -237,7 +237,7 @@ def test_an_opening_that_names_a_cursor_is_refused() -> None:
     assert refused.value.rule == "cursor.new-conversation-has-none"
 
 
-@pytest.mark.requirement("8.10-26", "ca-84")
+@pytest.mark.requirement("8.10-26", "ca-84", "8.5-08")
 def test_closing_the_child_frees_the_parent() -> None:
     """`direct_closed` in the parent, in the same change (8.10)."""
     world = World()
