@@ -18,6 +18,7 @@ from papaver.protocol.conversation.model import Author, AuthorType, MessageAdded
 from papaver.protocol.conversation.people_decide import DirectRefused, NotJoined, PersonRefused, Taken
 from papaver.protocol.errors import ConfigurationError, ConversationClosed, ConversationNotFound
 from papaver.protocol.terms import ConversationId
+from papaver.stores.memory import MemoryStore
 from papaver.stores.sqlite import SqliteStore
 from papaver.testing.company import company_bench
 from papaver.testing.pair import echoing, pair
@@ -47,10 +48,12 @@ async def test_a_personal_agent_asks_for_a_person_with_an_empty_object() -> None
 
 
 @pytest.mark.requirement("8.9-02", "8.7-12", "ca-69")
-async def test_c32_from_the_queue_to_the_end() -> None:
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_c32_from_the_queue_to_the_end(tmp_path: Path, kind: str) -> None:
     """Queued, joined, answered, left, closed: these events and no others, and the Company Agent is asked nothing."""
     desk = Desk()
-    async with company_bench(desk.company()) as bench:
+    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "poppy.db")
+    async with company_bench(desk.company(store)) as bench:
         conversation = await handed_off(bench)
         people = bench.company.people
         answered = await bench.say(conversation, "My order is late.")

@@ -99,11 +99,13 @@ def test_no_page_scrolls_sideways(page: Page, name: str, width: int) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", NAMES)
 def test_axe_finds_nothing_serious(page: Page, name: str, scheme: str) -> None:
-    """Contrast, names, roles and landmarks, in both colour schemes, with everything unfolded."""
+    """Contrast, names, roles and landmarks, in both colour schemes and widths, with everything unfolded."""
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.goto(f"{ORIGIN}/{name}")
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    assert faults_of(page) == []
+    for width in (360, 1200):
+        page.set_viewport_size({"width": width, "height": 740})
+        assert faults_of(page) == []
 
 
 def test_no_other_page_frames_the_console(browser: Browser) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +18,16 @@ from papaver.adapters.asgi import ASGIApp, CompanyEndpoint
 from papaver.adapters.fastapi import Poppy as FastAPIPoppy
 from papaver.adapters.starlette import Poppy as StarlettePoppy
 from papaver.company.app import Company
+from papaver.company.people import Person
 from papaver.company.staff_console import Visit
 from papaver.company.staff_console.visits import ACTIONS
+from papaver.ports.company import CompanyStore
 from papaver.protocol.conversation.model import Author, AuthorType
+from papaver.protocol.conversation.people_decide import Taken
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import ConversationId
 from papaver.stores.memory import MemoryStore
+from papaver.stores.sqlite import SqliteStore
 from papaver.testing.company import CompanyBench, company_bench
 from papaver.testing.pair import echoing
 from tests.house.company_tokens import SCOPES, TokenTable
@@ -33,7 +38,7 @@ from tests.house.staff_window import ALEX, CONSOLE, KIM, StaffWindow, by_cookie,
 pytestmark = pytest.mark.anyio
 
 
-def staffed(store: MemoryStore | None = None, **options: Any) -> Company:
+def staffed(store: CompanyStore | None = None, **options: Any) -> Company:
     """A Company whose people come with a cookie of the app's."""
     offered: dict[str, Any] = {"sign_in": TokenTable(), "scopes": SCOPES, **options}
     company = echoing(store=store or MemoryStore(), staffed=True, **offered)
@@ -461,6 +466,35 @@ async def test_news_come_as_soon_as_they_are_there() -> None:
         assert "A person took over." in words(page)
         assert 'data-panel="theirs"' in page.body.decode()
         assert f'data-seq="{seq + 1}"' in page.body.decode()
+
+
+async def test_news_come_from_other_processes_too(tmp_path: Path) -> None:
+    """Two Companies over one file: what is done at the one is shown at the other."""
+    stores = [SqliteStore(tmp_path / "poppy.db") for _ in range(2)]
+    async with queued(staffed(stores[0])) as (here, conversation), company_bench(staffed(stores[1])) as there:
+        window = StaffWindow(there.company)
+        await window.conversation(conversation)
+        seq = len((await here.read(conversation)).json["events"])
+        held = asyncio.create_task(window.open(f"/conversations/{conversation}/news", f"after={seq}"))
+        await there.held(1)
+        await here.company.people.human_joined(ConversationId(conversation), KIM)
+        assert "A person took over." in words(await held)
+        assert "Kim has this conversation." in words(await window.conversation(conversation))
+
+
+@pytest.mark.requirement("papaver-146")
+async def test_of_many_who_take_it_at_once_one_has_it(tmp_path: Path) -> None:
+    """At two processes: one seat, and everybody else is told whose it is."""
+    stores = [SqliteStore(tmp_path / "poppy.db") for _ in range(2)]
+    async with queued(staffed(stores[0])) as (here, conversation), company_bench(staffed(stores[1])) as there:
+        people = [here.company.people, there.company.people]
+        colleagues = [Person(f"aut_{number}", f"Colleague {number}") for number in range(10)]
+        taking = [people[n % 2].human_joined(ConversationId(conversation), who) for n, who in enumerate(colleagues)]
+        ends = await asyncio.gather(*taking, return_exceptions=True)
+        [winner] = [who for who, end in zip(colleagues, ends, strict=True) if end is None]
+        assert all(end.person == winner for end in ends if isinstance(end, Taken))
+        assert len([end for end in ends if isinstance(end, Taken)]) == 9
+        assert (await told(here, conversation)).count("idle/human") == 1
 
 
 async def test_a_question_for_news_ends_with_its_window_and_with_the_company() -> None:
