@@ -12,6 +12,7 @@ import pytest
 
 from papaver.company import Reply, Texts, Turn
 from papaver.company.company_agent import (
+    ActionFailed,
     ActionPolicy,
     ActionRejected,
     Actor,
@@ -439,6 +440,54 @@ async def test_c15_a_reading_tool_that_breaks_tells_a_model_that_nothing_is_know
     async with company(answer, CompanyAgent(tools)) as bench:
         text = reply(await ask(bench))["text"]
         assert (text.startswith("The tool failed, so nothing is known from it."), "hunter2" in text) == (True, False)
+
+
+@pytest.mark.requirement("ca-47")
+async def test_what_a_model_is_told_is_never_told_to_the_user() -> None:
+    """A tool that lets the failure of another one pass has failed, in words for the User; both are told."""
+    tools = Tools()
+
+    @tools.tool(public=True)
+    async def breaks(call: ToolCall) -> None:
+        raise RuntimeError("hunter2")
+
+    @tools.tool(public=True, action=True)
+    async def outer(call: ToolCall, name: str) -> None:
+        await call.turn.tools.call(name)
+
+    @tools.tool(public=True, action=True)
+    async def inner(call: ToolCall) -> None:
+        raise ToolError("It is gone.")
+
+    async def answer(turn: Turn) -> None:
+        for name in ("breaks", "inner"):
+            with suppress(ActionFailed):
+                await turn.tools.call("outer", {"name": name})
+
+    async with company(answer, CompanyAgent(tools)) as bench:
+        failed = f"Outer: this did not work. {TEXTS.action_error}"
+        inner_failed = "Inner: this did not work. It is gone."
+        assert reply(await ask(bench))["text"].split("\n\n") == [failed, failed, inner_failed]
+
+
+async def test_an_action_whose_result_cannot_be_told_is_done_all_the_same() -> None:
+    """It is told as done, without a result."""
+    tools = Tools()
+
+    @tools.tool(public=True, action=True)
+    async def ship(call: ToolCall) -> object:
+        return object()
+
+    async def answer(turn: Turn) -> str:
+        return f"Shipped: {await turn.tools.call('ship')}."
+
+    async with company(answer, CompanyAgent(tools)) as bench:
+        message = reply(await ask(bench))
+        assert message["text"] == "Shipped: None.\n\nShip: done."
+        assert (message["data"]["actions"][0]["status"], "result" in message["data"]["actions"][0]) == (
+            "succeeded",
+            False,
+        )
 
 
 @pytest.mark.requirement("papaver-135")

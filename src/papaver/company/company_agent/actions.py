@@ -108,9 +108,13 @@ def told(text: str | None, actions: Sequence[ActionOutcome], texts: Texts, words
     said = [words(action, texts) for action in actions]
     if not text or any(action.status != "succeeded" for action in actions):
         return "\n\n".join(said)
-    whole = text.casefold()
-    named = [action.summary.title.casefold() in whole for action in actions]
+    named = [_names(text, action.summary.title) for action in actions]
     return "\n\n".join([text, *(line for line, there in zip(said, named, strict=True) if not there)])
+
+
+def _names(text: str, title: str) -> bool:
+    """Whether the text has the whole title, in whatever letter case."""
+    return re.search(rf"(?<!\w){re.escape(title)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def write_action(action: ActionOutcome) -> dict[str, object]:

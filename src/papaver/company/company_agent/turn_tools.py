@@ -12,6 +12,7 @@ import hashlib
 import inspect
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -24,16 +25,16 @@ from papaver.company.company_agent.arguments import ToolError
 from papaver.company.company_agent.proposals import Proposed
 from papaver.company.company_agent.questions import ASKED, SKIPPED, Question, worded
 from papaver.company.company_agent.tools import Confirmation, Tool, ToolCall
-from papaver.oauth.scopes import union
 from papaver.protocol.conversation.operations import LeaseLost
 from papaver.protocol.terms import AccountId
 from papaver.values import strict_json
 from papaver.values.rules import rule
+from papaver.values.strict_json import JsonError
 
 if TYPE_CHECKING:
     from papaver.company.turn import Turn
 
-__all__ = ["TurnTools", "check_offered", "check_turn_goes_on"]
+__all__ = ["ToolBroken", "TurnTools", "check_offered", "check_turn_goes_on"]
 
 log = logging.getLogger("papaver.company.agent")
 
@@ -42,6 +43,12 @@ REJECTED: Final = (
     "same. Say that it is not done here, and give no other reason."
 )
 BROKEN: Final = "The tool failed, so nothing is known from it. Say so; do not guess what it would have said."
+
+
+class ToolBroken(ToolError):
+    """A reading tool failed; why is logged."""
+
+    code = "tool_broken"
 
 
 @rule("tool.offered")
@@ -70,24 +77,20 @@ class TurnTools:
 
     def allowed(self) -> tuple[Tool, ...]:
         """What the User's token covers now."""
-        return tuple(tool for tool in self.offered() if self._turn.scopes.issuperset(tool.scopes))
+        return tuple(tool for tool in self._agent.tools.values() if tool.allowed(self._acts.acting))
 
     def check(self, *calls: tuple[str, Mapping[str, object] | str]) -> None:
         """Before several calls are made, of which none is to run when one would be refused.
 
         Raises ScopesNeeded with all that the refused ones need. What is wrong otherwise is said when it is called.
         """
-        needed: tuple[str, ...] = ()
         for name, arguments in calls:
-            try:
+            with suppress(ToolError, ScopesNeeded):
                 tool = self._find(name)
                 tool.arguments.read(arguments)
-            except ToolError:
-                continue
-            if not self._turn.scopes.issuperset(tool.scopes):
-                needed = union(needed, tool.scopes)
-        if needed:
-            self._turn.require(*needed)
+                if tool.scopes:
+                    self._turn.require(*tool.scopes)
+        check_turn_goes_on(self._turn, self._acts.account.needed)
 
     async def call(self, name: str, arguments: Mapping[str, object] | str | None = None) -> Any:
         """The result, as JSON values. `arguments` is an object, or its JSON text.
@@ -103,12 +106,12 @@ class TurnTools:
         if tool.action:
             return await self._act(tool, read, account)
         try:
-            return await self._invoke(tool, self._called(tool, read, account, f"{self._turn.id}:{name}"))
+            return _plain(await self._invoke(tool, self._called(tool, read, account, f"{self._turn.id}:{name}")))
         except (ToolError, ScopesNeeded, LeaseLost):
             raise
         except Exception as error:
             log.error("turn %s: the tool %s failed", self._turn.id, name, exc_info=error)
-            raise ToolError(BROKEN, detail=repr(error)) from error
+            raise ToolBroken(BROKEN, detail=repr(error)) from error
 
     async def ask(self, *questions: Question | str) -> str:
         """Ask what a person should answer, as `on_question` says; returns what an agent is told of that."""
@@ -167,7 +170,11 @@ class TurnTools:
             refused = await self._refused(call)
             if refused is not None:
                 return ActionOutcome(tool.name, "rejected", summary, error=refused or texts.action_refused, key=key)
-            return ActionOutcome(tool.name, "succeeded", summary, await self._invoke(tool, call), key=key)
+            value = await self._invoke(tool, call)
+            return ActionOutcome(tool.name, "succeeded", summary, self._result(tool, value), key=key)
+        except (ActionFailed, ActionRejected, ToolBroken) as error:  # of a tool that it called: in words for a model
+            log.error("turn %s: the action %s failed", self._turn.id, tool.name, exc_info=error)
+            return ActionOutcome(tool.name, "failed", summary, error=texts.action_error, key=key)
         except ToolError as error:
             said = error.description.encode("utf-8", "replace").decode()
             return ActionOutcome(tool.name, "failed", summary, error=said, key=key)
@@ -197,9 +204,15 @@ class TurnTools:
         value = await tool.function(call, **call.arguments)
         if isinstance(value, Proposed):
             value = await self._carried_out(value, call)
-        plain = msgspec.to_builtins(value)
-        strict_json.dumps(plain)
-        return plain
+        return value
+
+    def _result(self, tool: Tool, value: object) -> object:
+        """What an action returned. It is done, also when that cannot be told."""
+        try:
+            return _plain(value)
+        except (TypeError, JsonError) as error:
+            log.error("turn %s: the result of %s is no JSON value", self._turn.id, tool.name, exc_info=error)
+            return None
 
     async def _carried_out(self, proposed: Proposed, call: ToolCall) -> object:
         proposals = self._agent.proposals
@@ -224,3 +237,10 @@ class TurnTools:
         except Exception as error:
             log.error("turn %s: the confirmation of %s failed", self._turn.id, tool.name, exc_info=error)
             return Confirmation(tool.name)
+
+
+def _plain(value: object) -> Any:
+    """As JSON values. Raises TypeError or JsonError."""
+    plain = msgspec.to_builtins(value)
+    strict_json.dumps(plain)
+    return plain

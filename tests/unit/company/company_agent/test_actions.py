@@ -46,6 +46,7 @@ def test_what_a_model_says_of_its_actions_is_made_true() -> None:
     assert told(None, [DONE], TEXTS, format_action) == done
     assert told("", [DONE], TEXTS, format_action) == done
     assert told("I did it.", [DONE], TEXTS, format_action) == f"I did it.\n\n{done}"
+    assert told("Exchange order 70", [DONE], TEXTS, format_action) == f"Exchange order 70\n\n{done}"
     named = "I did it: exchange Order 7."
     assert told(named, [DONE], TEXTS, format_action) == named
     assert told("All is done!", [DONE, BROKEN], TEXTS, format_action) == f"{done}\n\n{broken}"
