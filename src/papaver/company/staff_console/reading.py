@@ -85,9 +85,9 @@ class Reading:
                 windows = ("staff", visitor.person.id or "")
                 self.holding.check_place(windows)
                 with Hold(self.holding, windows, watch, visitor.incoming.gone) as hold:
-                    if not hold.over:
-                        await watch.wait(LONGEST)
-                found = await self._read(conversation, after, PAGE)
+                    # A wake-up is a hint: of another process's change it may come late, when that was read already.
+                    while not (found.events or hold.over) and await watch.wait(LONGEST):
+                        found = await self._read(conversation, after, PAGE)
         if wait and not found.events:
             return None
         view = self._view(visitor, found.head)
