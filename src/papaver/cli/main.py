@@ -20,7 +20,7 @@ ENTRIES: Final = {
     "identity": Entry("papaver.cli.identity:identity", "Show or serve what it publishes.", AGENT),
     "discover": Entry("papaver.cli.discover:discover", "What a Company offers, every check shown.", AGENT),
     "ask": Entry("papaver.cli.ask:ask", "Talk to a Company until it is idle.", AGENT),
-    "chat": Entry("papaver.cli.chat:chat", "The same, line by line.", AGENT),
+    "chat": Entry("papaver.cli.chat:chat", "Talk to it line by line.", AGENT),
     "sign-in": Entry("papaver.cli.sign_in:sign_in", "Have the User sign in at a Company.", AGENT),
     "sign-out": Entry("papaver.cli.sign_in:sign_out", "Sign the User out there again.", AGENT),
     "status": Entry("papaver.cli.status:status", "Companies, accounts, conversations and keys; no secret.", AGENT),
