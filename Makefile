@@ -85,7 +85,7 @@ LOCK := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --gen
 DEMO := --extra server --extra fastapi --extra agent --extra demo --group build
 lock:
 	$(LOCK) $(DEMO) -o requirements/demo.txt
-	$(LOCK) $(DEMO) --extra otel --extra postgres --group test --group check -c requirements/demo.txt -o requirements/dev.txt
+	$(LOCK) $(DEMO) --extra otel --extra postgres --extra redis --group test --group check -c requirements/demo.txt -o requirements/dev.txt
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
