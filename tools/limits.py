@@ -10,6 +10,9 @@ from typing import Any
 
 from papaver.company.authserver.settings import IssuerLimits
 from papaver.company.settings import CompanyLimits
+from papaver.company.staff_console import actions
+from papaver.company.staff_console.reading import LONGEST
+from papaver.company.staff_console.visits import MOST_FORM
 from papaver.company.streaming import STREAMED_BYTES
 from papaver.personal_agent.settings import AgentLimits
 from papaver.ports.system import FetchPolicy
@@ -65,6 +68,12 @@ def page() -> str:
                 ("fields of a conversation's merged context", _number(MAX_CONTEXT_FIELDS)),
                 ("octets of events read for one chunk of a stream; one event is always there", _number(STREAMED_BYTES)),
                 ("characters of pieces that wait for one reader of a stream", _number(MOST_WAITING)),
+                (
+                    "characters of what a person says at the staff console, and of a reason",
+                    f"{_number(actions.MOST_TEXT)}, {_number(actions.MOST_REASON)}",
+                ),
+                ("a form of the staff console", _number(MOST_FORM)),
+                ("longest question of the staff console for news, held", _number(LONGEST)),
                 ("a delegation accepted for", _number(delegation.LIFETIME)),
                 ("a delegation's `iat` ahead of our clock", _number(delegation.DelegationProfile("").skew)),
                 ("a delegation used after its `exp`", _number(delegation.LEEWAY)),
