@@ -39,6 +39,7 @@ async def go_on(started: list[Child]) -> None:
         child.tell()
 
 
+@pytest.mark.requirement("papaver-120")
 @pytest.mark.parametrize("conversations", [1, 64])
 async def test_three_replicas_lose_and_double_nothing(schema: str, conversations: int) -> None:
     """Three starters on no schema at all, 16 clients each; every second message is sent by all of them at once."""
@@ -91,6 +92,7 @@ async def test_a_commit_wakes_a_reader_of_another_replica(schema: str) -> None:
                 assert await own.log.read(A, 0, 1) is not None
 
 
+@pytest.mark.requirement("papaver-123")
 async def test_a_killed_holders_turn_and_note_are_taken_over(schema: str) -> None:
     """They would be held for an hour; the lock on its name ended with it, and whoever waits is woken."""
     async with opened(lambda: PostgresStore(DSN, schema=schema)) as store:

@@ -79,6 +79,7 @@ async def test_pieces_of_text_reach_the_other_replica(schema: str) -> None:
             assert taken[0] == Delta(MessageId("msg_1"), "Hel", 0)
 
 
+@pytest.mark.requirement("papaver-124")
 @pytest.mark.needs("redis")
 async def test_without_redis_the_net_wakes_in_its_stead(schema: str, tmp_path: Path) -> None:
     """It was never there: what one replica commits the other one still learns of."""
@@ -93,6 +94,7 @@ async def test_without_redis_the_net_wakes_in_its_stead(schema: str, tmp_path: P
             assert await _said(there, A) == ["hello", "again"]
 
 
+@pytest.mark.requirement("papaver-123")
 async def test_a_restart_of_the_server_is_survived(schema: str) -> None:
     """Every session of both replicas ends; both go on, hear each other, and neither is believed dead."""
     async with way() as through, AsyncExitStack() as stack:
@@ -113,6 +115,7 @@ async def test_a_restart_of_the_server_is_survived(schema: str) -> None:
         assert await _said(there, A) == ["hello", "again", "hi"]
 
 
+@pytest.mark.requirement("papaver-122")
 async def test_a_connection_lost_before_commit_is_made_up_for(schema: str) -> None:
     """Nothing was committed: it is done again, once."""
     async with way() as through, tables(lambda: made(schema, dsn=through.dsn)) as own:
@@ -129,6 +132,7 @@ async def test_a_connection_lost_before_commit_is_made_up_for(schema: str) -> No
         assert (decided, await _said(own, A)) == (2, ["hello"])
 
 
+@pytest.mark.requirement("papaver-122")
 async def test_a_connection_lost_in_commit_is_said_and_not_made_up_for(schema: str) -> None:
     """Nobody knows whether it was done: the same message, sent again, finds its receipt or not."""
     slow = "BEGIN PERFORM pg_sleep(60); RETURN NULL; END"
@@ -150,6 +154,7 @@ async def test_a_connection_lost_in_commit_is_said_and_not_made_up_for(schema: s
         assert await begin(own.log, A, "msg_1") == 1
 
 
+@pytest.mark.requirement("papaver-122")
 async def test_a_server_that_is_away_is_said_and_comes_back(schema: str) -> None:
     """Every change, look and lease is temporarily unavailable, with no word of PostgreSQL for the other party."""
     async with way() as through, tables(lambda: made(schema, dsn=through.dsn)) as own:
@@ -169,6 +174,7 @@ async def test_a_server_that_is_away_is_said_and_comes_back(schema: str) -> None
         assert await lease(own.log) is not None
 
 
+@pytest.mark.requirement("papaver-124")
 async def test_a_lost_hint_is_made_up_for_by_the_net(schema: str) -> None:
     """Who waits for a conversation, for turns or for what is to be told looks again, though nobody was notified."""
     async with tables(lambda: made(schema)) as own:
@@ -218,6 +224,7 @@ async def test_the_fault_of_one_change_is_its_own(schema: str) -> None:
         assert await _said(own, A) == ["1", "2"]
 
 
+@pytest.mark.requirement("papaver-121")
 async def test_two_replicas_use_a_replay_key_and_a_receipt_once(schema: str) -> None:
     """All at once, again and again: one of each pair is first, and the other one sees what it wrote."""
 
@@ -242,6 +249,7 @@ async def test_two_replicas_use_a_replay_key_and_a_receipt_once(schema: str) -> 
         assert [a != b for a, b in zip(first, second, strict=True)] == [True] * 60
 
 
+@pytest.mark.requirement("papaver-120")
 async def test_changes_of_crossing_heads_never_wait_for_each_other(schema: str) -> None:
     """Two replicas, each with both heads of a pair, named in either order."""
 
