@@ -28,7 +28,9 @@ from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import ConversationId
 from papaver.stores.memory import MemoryStore
 from papaver.stores.sqlite import SqliteStore
-from papaver.testing.company import CompanyBench, company_bench
+from papaver.testing.clock import ManualClock, SeededIds
+from papaver.testing.company import CompanyBench, Documents, company_bench
+from papaver.testing.keys import NOW
 from papaver.testing.pair import echoing
 from tests.house.company_tokens import SCOPES, TokenTable
 from tests.house.in_app import ask
@@ -140,6 +142,20 @@ async def test_who_is_not_known_yet_is_sent_to_sign_in() -> None:
         assert (page.status, page.headers.first("location")) == (303, "https://example.com/in")
         assert (await window.open("/news")).status == 403
         assert (await window.act(conversation, "take")).status == 403
+
+
+async def test_a_console_is_there_from_the_start_or_not_at_all() -> None:
+    """A Company that runs already gets none; one without pages to show does not start."""
+    async with company_bench(echoing(staffed=True)) as bench:
+        with pytest.raises(ConfigurationError) as late:
+            bench.company.staff_console(authenticate=by_cookie)
+        assert late.value.rule == "staff.before-run"
+    company = staffed()
+    await company.store.open()
+    with pytest.raises(ConfigurationError) as pageless:
+        await company.wire(ManualClock(NOW), SeededIds(), Documents())
+    assert pageless.value.rule == "staff.pages"
+    await company.store.close()
 
 
 class Nobody:

@@ -19,7 +19,7 @@ from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.company.sign_in import SignIn
 from papaver.company.staff import Staff
-from papaver.company.staff_console.configuration import Authenticate, ConsoleConfiguration
+from papaver.company.staff_console.configuration import Authenticate, ConsoleConfiguration, check_before_run
 from papaver.company.texts import Texts
 from papaver.company.turn import Handler, Runs, check_answers_async, handler_of
 from papaver.company.wired import Wired
@@ -154,6 +154,7 @@ class Company:
         `authenticate` says who comes: a `Person`, `SignInAt(url)`, or None for somebody who may not. Without it there
         is no page. Raises ConfigurationError.
         """
+        check_before_run(self._wired)
         self._console = ConsoleConfiguration.of(self.offer, authenticate, path)
 
     @property

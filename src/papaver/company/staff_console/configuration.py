@@ -21,6 +21,7 @@ __all__ = [
     "SignInAt",
     "Visit",
     "check_authenticates",
+    "check_before_run",
     "check_console_path",
 ]
 
@@ -97,6 +98,15 @@ def _is_async(authenticate: object) -> bool:
         return False
     called = authenticate if inspect.isroutine(authenticate) else type(authenticate).__call__
     return inspect.iscoroutinefunction(inspect.unwrap(called))
+
+
+@rule("staff.before-run")
+def check_before_run(wired: object) -> None:
+    """A console is a part of the Company that runs, from its start on. Raises ConfigurationError."""
+    if wired is not None:
+        raise ConfigurationError(
+            "the Company runs already; call company.staff_console(…) before it does", rule="staff.before-run"
+        )
 
 
 @rule("staff.path")
