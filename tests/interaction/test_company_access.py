@@ -198,6 +198,19 @@ async def test_c59_a_service_with_its_own_tokens_takes_no_other() -> None:
         assert (answer.error, bearer.params.get("resource_metadata")) == ("invalid_token", None)
 
 
+async def test_c60_a_bearer_token_of_an_mcp_server_is_good_nowhere_else() -> None:
+    """Neither at the conversations nor at another service, though it is a Bearer token of the same issuer and User."""
+    issuer, mcp = HeldIssuer(), "https://api.example.com/mcp"
+    async with company_bench(sign_in=issuer, own_tokens=[ORDERS, mcp], turns=False) as bench:
+        token = issuer.issue("mcp", audience=(mcp,))
+        assert (await bench.verify("POST", "/mcp", token=token)).account_id == "dana"
+        for path in ("/orders", "/cart", "/mcp2"):
+            with pytest.raises(InvalidToken, check=rules("token.for-this-service")):
+                await bench.verify("GET", path, token=token)
+        refused = await bench.start(token=token)
+        assert (refused.status, refused.error) == (401, "invalid_token")
+
+
 @pytest.mark.requirement("4.5-16")
 async def test_a_conversation_endpoint_may_have_its_own_tokens() -> None:
     """As where a provider hosts it: only a token for it opens a conversation, which is good nowhere else."""

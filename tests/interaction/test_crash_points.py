@@ -127,7 +127,7 @@ async def test_c79_a_live_process_takes_over_a_dead_ones_turn_at_once(tmp_path: 
         assert (len(ran), len(set(ran))) == (HANDLER_RUNS[point], 1)
 
 
-async def test_c79_an_idle_process_notices_that_another_one_was_killed(tmp_path: Path) -> None:
+async def test_c38_an_orphaned_turn_is_found_by_an_idle_process_and_answered_once(tmp_path: Path) -> None:
     """A process that is killed wakes nobody; its turn is found all the same, and goes on under its id."""
     async with house(tmp_path) as town:
         living = await town.serve(lease=FOREVER, turns_at_once=1)

@@ -134,7 +134,7 @@ async def test_b18_a_forged_host_changes_nothing_that_is_compared(host: str) -> 
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_b20_behind_tls_termination_the_public_url_counts(scheme: str) -> None:
+async def test_c39_b20_behind_tls_termination_the_public_url_counts(scheme: str) -> None:
     """The hop from the proxy is plain http; the agent signed https."""
     company = shop()
     async with served(company) as app:
