@@ -6,7 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-NOT_FIGURES = {"__init__", "__main__", "accounts", "agent", "harness", "rounds", "server", "serving"}
+NOT_FIGURES = {
+    "__init__",
+    "__main__",
+    "accounts",
+    "agent",
+    "filling",
+    "harness",
+    "in_postgres",
+    "rounds",
+    "server",
+    "serving",
+}
 ROOT = Path(__file__).parents[1]
 
 

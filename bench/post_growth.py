@@ -11,11 +11,11 @@ import json
 import statistics
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 from bench.agent import DOMAIN, TEXT, Agent
 from bench.harness import interleave, ratio, report
 from bench.serving import Server, drive, store_place, wait_idle
+from papaver.ports.company import CompanyStore
 from papaver.protocol.conversation.change import Change, Keys, Loaded
 from papaver.protocol.conversation.model import (
     Author,
@@ -45,7 +45,7 @@ def main() -> None:
             known = list(agent.started(company, 2 * OF_EACH))
         long, short = known[:OF_EACH], known[OF_EACH:]
         wanted = dict.fromkeys(long, LONG) | dict.fromkeys(short, SHORT)
-        cursors = asyncio.run(lengthen(place.folder / "poppy.db", wanted))
+        cursors = asyncio.run(lengthen(SqliteStore(place.folder / "poppy.db"), wanted))
         with Server(*arguments, "--no-turns") as company:
             tails = {one: f"cursor={tail}&wait=0" for one, (tail, _) in cursors.items()}
             read = compare(company, long, short, lambda one: agent.read(one, tails[one]))
@@ -102,9 +102,9 @@ def compare(
     return 1 / ratio(taken["long"], taken["short"]), statistics.median(taken["short"])
 
 
-async def lengthen(path: Path, wanted: dict[str, int]) -> dict[str, tuple[str, str]]:
+async def lengthen(store: CompanyStore, wanted: dict[str, int]) -> dict[str, tuple[str, str]]:
     """Give each conversation so many events; cursors behind the newest but two, and behind the newest."""
-    store, cursors = SqliteStore(path), dict[str, tuple[str, str]]()
+    cursors = dict[str, tuple[str, str]]()
     await store.open()
     try:
         tables = await store.tables(CompanyId(f"https://{DOMAIN}"))

@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from bench.accounts import ISSUER, JWKS_URI, SCOPE
 from bench.agent import DOMAIN
+from bench.in_postgres import dsn
 from papaver.adapters.asgi import CompanyEndpoint
 from papaver.adapters.fastapi import Poppy
 from papaver.adapters.running import running
@@ -37,6 +38,8 @@ from papaver.company import (
     Turn,
     VerifiedSession,
 )
+from papaver.ports.company import CompanyStore
+from papaver.stores.postgres import PostgresStore
 from papaver.stores.sqlite import SqliteStore
 from papaver.testing.company import Documents
 
@@ -59,14 +62,14 @@ def issuer_of(kind: str | None) -> EmbeddedIssuer | ExternalIssuer | None:
     return ExternalIssuer(ISSUER, jwks_uri=JWKS_URI) if kind == "external" else None
 
 
-def company_of(store: Path, victim: Path | None, issuer: str | None = None) -> Company:
+def company_of(store: CompanyStore, victim: Path | None, issuer: str | None = None) -> Company:
     """An echoing Company. A turn that reads `die` kills this process, once: when the file `victim` is there."""
     sign_in = issuer_of(issuer)
     company = Company(
         domain=DOMAIN,
         name="Bench",
         base_url=f"https://{DOMAIN}/poppy",
-        store=SqliteStore(store),
+        store=store,
         limits=LIMITS,
         sign_in=sign_in,
         scopes=() if sign_in is None else (Scope(SCOPE, "See your orders", "none", True),),
@@ -112,6 +115,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--core", type=int, required=True)
     parser.add_argument("--store", type=Path, help="run a Company on this file")
+    parser.add_argument("--postgres", metavar="SCHEMA", help="run it on this schema instead")
     parser.add_argument("--documents", type=Path, help="JSON: what its client publishes")
     parser.add_argument("--no-turns", action="store_true")
     parser.add_argument("--victim", type=Path)
@@ -120,10 +124,13 @@ def main() -> None:
     options = parser.parse_args()
     os.sched_setaffinity(0, {options.core})
     routes = [Route("/trivial", trivial, methods=["POST"])]
-    if options.store is None:
+    if options.store is None and options.postgres is None:
         serve(uvicorn.Config(Starlette(routes=routes)))
         return
-    company = company_of(options.store, options.victim, options.issuer)
+    store: CompanyStore = SqliteStore(options.store or ".")
+    if options.postgres is not None:
+        store = PostgresStore(dsn(), schema=options.postgres)
+    company = company_of(store, options.victim, options.issuer)
     if options.fastapi:
         serve(uvicorn.Config(in_fastapi(company)))
         return
