@@ -21,6 +21,7 @@ from papaver.ports.company import SessionRow
 from papaver.ports.pages import Pages
 from papaver.ports.personal_agent import Poster
 from papaver.ports.system import FetchFailed, FetchFault, FetchPolicy
+from papaver.ports.telemetry import Telemetry
 from papaver.protocol.errors import PayloadTooLarge
 from papaver.protocol.session import VerifiedSession
 from papaver.stores.memory import MemoryStore
@@ -312,6 +313,7 @@ async def company_bench(
     handler: Any = None,
     pages: Pages | None = None,
     poster: Poster | None = None,
+    telemetry: Telemetry | None = None,
     **options: Any,
 ) -> AsyncGenerator[CompanyBench]:
     """A Company that echoes or has this `handler`, or the given one, run with a memory store unless it has another.
@@ -347,6 +349,7 @@ async def company_bench(
         poster=poster,
         staff_pages=staff_pages_of(company),
         turns_elsewhere=not turns,
+        telemetry=telemetry,
     )
     runner = company.start_turns() if turns else None
     try:
