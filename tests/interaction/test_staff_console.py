@@ -20,7 +20,7 @@ from papaver.adapters.starlette import Poppy as StarlettePoppy
 from papaver.company.app import Company
 from papaver.company.people import Person
 from papaver.company.staff_console import Visit
-from papaver.company.staff_console.visits import ACTIONS
+from papaver.company.staff_console.visits import ACTIONS, READS
 from papaver.ports.company import CompanyStore
 from papaver.protocol.conversation.model import Author, AuthorType
 from papaver.protocol.conversation.people_decide import Taken
@@ -108,7 +108,8 @@ def test_the_console_has_a_path_for_itself(path: str) -> None:
     assert refused.value.rule == "staff.path"
 
 
-PLACES = ["", "/news", "/nowhere", *(f"/conversations/{{}}{part}" for part in ("", "/news", "/live", "/nowhere"))]
+READ = [f"/conversations/{{}}/{what}".rstrip("/") for what in sorted(READS | {"nowhere"})]
+PLACES = ["", "/news", "/nowhere", *READ]
 
 
 @pytest.mark.requirement("papaver-144")

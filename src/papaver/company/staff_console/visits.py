@@ -13,12 +13,14 @@ from papaver.oauth.forms import Form, read_form
 from papaver.protocol.conversation.model import Author
 from papaver.protocol.terms import ConversationId
 
-__all__ = ["ACTIONS", "MOST_FORM", "Place", "Visitor", "read_place"]
+__all__ = ["ACTIONS", "MOST_FORM", "READS", "Place", "Visitor", "read_place"]
 
 MOST_FORM: Final = 65_536
 """Octets of a form; a text of 5,000 characters always fits."""
 SEEN: Final = 30 * 86_400
 """Seconds that a browser keeps its cookie after a page."""
+READS: Final = frozenset({"", "news", "live"})
+"""What can be looked at of a conversation."""
 ACTIONS: Final = frozenset({"take", "say", "user", "scopes", "back", "unavailable", "close"})
 _PLACE: Final = re.compile(
     r"(?P<news>/news)?|/conversations/(?P<id>[A-Za-z0-9_-]{1,256})(?:/(?P<what>[a-z]+))?", re.ASCII
@@ -45,7 +47,7 @@ def read_place(suffix: str) -> Place | None:
     if match["id"] is None:
         return Place(None, "news" if match["news"] else "")
     what = match["what"] or ""
-    return Place(ConversationId(match["id"]), what) if what in {"", "news", "live", *ACTIONS} else None
+    return Place(ConversationId(match["id"]), what) if what in READS | ACTIONS else None
 
 
 @dataclass(frozen=True, slots=True)
