@@ -220,8 +220,10 @@ async def test_the_fault_of_one_change_is_its_own(schema: str) -> None:
         )
         faults = [type(one) for one in done[1:5]]
         assert (done[0], done[5]) == (1, 2)
-        assert faults == [ConversationClosed, StoreFailed, StoreFailed, RuntimeError]
+        assert faults == [ConversationClosed, StoreFailed, ConversationClosed, RuntimeError]
         assert await _said(own, A) == ["1", "2"]
+        assert await own.log.read(ConversationId("cnv_\0"), 0, 1) is None
+        assert await own.log.read_back(ConversationId("cnv_\ud800"), 9, 1) == ()
 
 
 @pytest.mark.requirement("papaver-121")

@@ -18,6 +18,7 @@ from papaver.stores.postgres.lists import PostgresLists
 from papaver.stores.postgres.log_rounds import LogRounds
 from papaver.stores.postgres.lookups import SESSION_COLUMNS, read_session
 from papaver.stores.postgres.server import Server
+from papaver.stores.postgres.values import is_storable
 from papaver.stores.postgres.wakes import Wakes
 from papaver.stores.sqlite.records import Records
 from papaver.stores.turns import NOTES
@@ -79,6 +80,8 @@ class PostgresLog(PostgresLists):
         max_bytes: int = PAGE_BYTES,
         session: tuple[ClientId, SessionId] | None = None,
     ) -> Slice | None:
+        if not is_storable((conversation, *(session or ()))):
+            return None
         values = (conversation, after_seq, max(limit, 0), max_bytes, 1)
         rows = await self._fetch(_READ if session is None else _READ_WITH_SESSION, *values, *(session or ()))
         head = found = None
@@ -107,6 +110,8 @@ class PostgresLog(PostgresLists):
         max_bytes: int = PAGE_BYTES,
         at_least: int = 1,
     ) -> Sequence[Event]:
+        if not is_storable((conversation,)):
+            return ()
         rows = await self._fetch(_READ_BACK, conversation, before_seq, max(limit, 0), max_bytes, at_least)
         return Records([body for _, body in reversed(rows)]) if rows else ()
 

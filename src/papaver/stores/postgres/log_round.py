@@ -19,7 +19,7 @@ from papaver.stores.postgres import log_rows as rows
 from papaver.stores.postgres.log_rows import Stored, columns
 from papaver.stores.postgres.lookups import read_session
 from papaver.stores.postgres.server import Connection
-from papaver.stores.postgres.values import digest
+from papaver.stores.postgres.values import digest, is_storable
 from papaver.stores.sqlite.forms import number
 from papaver.stores.turns import NOTES, attends, check_change, due_since, makes_due, prunable, seconds
 from papaver.values.errors import PapaverError
@@ -141,6 +141,10 @@ class Round:
         receipts = {key for job in jobs for key in (job.receipt, job.acceptance) if key is not None}
         replays = {job.replay for job in jobs if job.replay is not None}
         sessions = {job.keys.session for job in jobs if job.keys.session is not None}
+        # What PostgreSQL cannot store is not there.
+        if not is_storable(ids) or not is_storable(text for one in sessions for text in one):
+            ids = {id for id in ids if is_storable((id,))}
+            sessions = {one for one in sessions if is_storable(one)}
         if not (receipts or replays or sessions):
             found = await connection.fetch(rows.HEADS, self._company, list(ids))
             self._heads.update(map(rows.read_stored, found))
@@ -153,7 +157,8 @@ class Round:
     async def _kin(self, connection: Connection, named: set[ConversationId | None]) -> set[ConversationId]:
         if not named:
             return set()
-        found = await connection.fetch(rows.KIN, self._company, [id for id in named if id is not None])
+        ids = [id for id in named if id is not None and is_storable((id,))]
+        found = await connection.fetch(rows.KIN, self._company, ids)
         heads = [record.read_head(row) for _, row in found]
         return {id for head in heads for id in (head.parent, head.open_direct) if id is not None}
 

@@ -8,7 +8,7 @@ another replica writes at the same moment undoes the round, which is then done a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
 from papaver.protocol.conversation.change import Change, Keys, Loaded
@@ -19,7 +19,6 @@ from papaver.stores.notify import Topic
 from papaver.stores.postgres import log_rows as rows
 from papaver.stores.postgres.log_round import Job, JournalStep, Round
 from papaver.stores.postgres.server import Server
-from papaver.stores.postgres.values import is_storable
 
 __all__ = ["LogRounds"]
 
@@ -46,8 +45,6 @@ class LogRounds:
 
     async def apply(self, keys: Keys, decide: Callable[[Loaded], Change[R]], step: Step | None) -> R:
         """See `ConversationLog.apply`. A caller that is cancelled undoes nothing."""
-        if not is_storable(_key_texts(keys)):
-            raise StoreFailed("a key with a character that PostgreSQL does not store")
         job = Job(keys, decide, step, asyncio.get_running_loop().create_future())
         self._add(job)
         return cast(R, await job.future)
@@ -139,9 +136,3 @@ def _tell(job: Job | JournalStep) -> None:
         job.future.set_result(job.held)
     else:
         job.future.set_result(job.result)
-
-
-def _key_texts(keys: Keys) -> Iterable[str | None]:
-    yield from (keys.conversation, keys.parent)
-    if keys.session is not None:
-        yield from keys.session
