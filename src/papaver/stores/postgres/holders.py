@@ -45,6 +45,7 @@ class Holders:
         number = int(key, 16)
         self._key = number - 2**64 if number >= 2**63 else number
         self._connection: Connection | None = None
+        self._is_held = False
         self._missing: dict[str, int] = {}
         self.dead: frozenset[str] = frozenset()
 
@@ -88,7 +89,7 @@ class Holders:
         connection = self._connection
         if connection is not None and not connection.is_closed():
             try:
-                await connection.fetchval("SELECT 1")
+                await self._hold(connection)
                 return
             except (TimeoutError, *self._server.lost):
                 connection.terminate()
@@ -96,8 +97,16 @@ class Holders:
         connection = await self._server.connect()
         try:
             async with self._server.told():
-                await connection.fetchval("SELECT pg_advisory_lock($1)", self._key)
+                self._is_held = False
+                await self._hold(connection)
         except BaseException:
             connection.terminate()
             raise
         self._connection = connection
+
+    async def _hold(self, connection: Connection) -> None:
+        """See that the connection works. While the server has not noticed that the last one is over, that holds it."""
+        if self._is_held:
+            await connection.fetchval("SELECT 1")
+        else:
+            self._is_held = await connection.fetchval("SELECT pg_try_advisory_lock($1)", self._key)
