@@ -127,9 +127,11 @@ def main() -> None:
     if options.store is None and options.postgres is None:
         serve(uvicorn.Config(Starlette(routes=routes)))
         return
-    store: CompanyStore = SqliteStore(options.store or ".")
+    store: CompanyStore
     if options.postgres is not None:
         store = PostgresStore(dsn(), schema=options.postgres)
+    else:
+        store = SqliteStore(options.store)
     company = company_of(store, options.victim, options.issuer)
     if options.fastapi:
         serve(uvicorn.Config(in_fastapi(company)))
