@@ -99,7 +99,7 @@ def compare(
         return measure
 
     taken = interleave({"long": arm(long), "short": arm(short)}, ROUNDS)
-    return 1 / ratio(taken["long"], taken["short"]), statistics.median(taken["short"])
+    return ratio(taken["long"], taken["short"]), statistics.median(taken["short"])
 
 
 async def lengthen(store: CompanyStore, wanted: dict[str, int]) -> dict[str, tuple[str, str]]:

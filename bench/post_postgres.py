@@ -99,7 +99,7 @@ def among_many(agent: Agent, small: tuple[str, ...], full: tuple[str, ...], fill
         taken = interleave({"full": lambda: 1 / far().rate, "small": lambda: 1 / near().rate}, ROUNDS)
     us = {name: round(statistics.median(seconds) * 1e6) for name, seconds in taken.items()}
     print(f"{full[0]}: {us['small']} us for a message among {KNOWN}, {us['full']} us among {MANY}", flush=True)
-    return 1 / ratio(taken["full"], taken["small"])
+    return ratio(taken["full"], taken["small"])
 
 
 if __name__ == "__main__":

@@ -127,11 +127,8 @@ def main() -> None:
     if options.store is None and options.postgres is None:
         serve(uvicorn.Config(Starlette(routes=routes)))
         return
-    store: CompanyStore
-    if options.postgres is not None:
-        store = PostgresStore(dsn(), schema=options.postgres)
-    else:
-        store = SqliteStore(options.store)
+    in_postgres: str | None = options.postgres
+    store = SqliteStore(str(options.store)) if in_postgres is None else PostgresStore(dsn(), schema=in_postgres)
     company = company_of(store, options.victim, options.issuer)
     if options.fastapi:
         serve(uvicorn.Config(in_fastapi(company)))
