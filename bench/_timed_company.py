@@ -107,9 +107,9 @@ async def notes(_: Request) -> JSONResponse:
 
 def main(place: str, redis: str, documents: str, mode: str) -> None:
     # The store notes the moment after each COMMIT, before anybody is told: there is a name for it.
-    vars(crash)["WATCHED"] = True
-    for module in (log_round, writer):
-        vars(module)["crash_point"] = note
+    replaced = (crash, "WATCHED", True), (log_round, "crash_point", note), (writer, "crash_point", note)
+    for module, name, value in replaced:
+        setattr(module, name, value)
     dsn, _, schema = place.partition("#")
     store = PostgresStore(dsn, redis=redis or None, schema=schema) if schema else SqliteStore(place)
     company = Company(domain=DOMAIN, name="Bench", base_url=f"https://{DOMAIN}/poppy", store=store, limits=LIMITS)
