@@ -219,6 +219,7 @@ async def test_a_broken_page_is_raised_and_the_next_reading_goes_on(scene: Scene
     """Nothing of it is handled; when the Company is well again, no event is missing."""
     async with pair() as both:
         session = (await both.agent.discover("example.com")).session("dana")
+        session.streams = False  # pages
         conversation = await session.ask("Hi")
         Script(both).then(EVENTS, scene)
         with pytest.raises(Misbehaved) as caught:
@@ -249,6 +250,7 @@ async def test_a_broken_event_is_raised_under_its_rule(event: dict[str, object],
     """What cannot be read is not given out half read."""
     async with pair() as both:
         session = (await both.agent.discover("example.com")).session("dana")
+        session.streams = False  # pages
         conversation = await session.ask("Hi")
         Script(both).then(EVENTS, with_members(events=[{"message": MESSAGE, **event}]))
         with pytest.raises(Misbehaved) as caught:
@@ -265,6 +267,7 @@ async def test_an_event_that_comes_again_and_again_is_given_out_once() -> None:
     async with pair() as both:
         Script(both).always(EVENTS, changed(doubled))
         session = (await both.agent.discover("example.com")).session("dana")
+        session.streams = False  # pages
         conversation = await session.ask("Hi")
         assert await replies(conversation) == ["You said: Hi"]
         await conversation.say("More")
@@ -287,6 +290,7 @@ async def test_a_company_that_is_never_done_is_not_asked_without_a_pause(ignored
 
     async with pair() as both:
         session = (await both.agent.discover("example.com")).session("dana")
+        session.streams = False  # pages
         conversation = await session.ask("Hi")
         Script(both).always(EVENTS, busy)
         assert await replies(conversation) == ["You said: Hi"]
@@ -304,6 +308,7 @@ async def test_cursors_that_go_in_a_circle_end_the_reading() -> None:
 
     async with pair() as both:
         session = (await both.agent.discover("example.com")).session("dana")
+        session.streams = False  # pages
         conversation = await session.ask("Hi")
         Script(both).always(EVENTS, circle)
         with pytest.raises(Misbehaved) as caught:
@@ -329,6 +334,7 @@ async def test_a_long_page_is_read_to_its_end() -> None:
 
     async with pair(limits=AgentLimits(events_remembered=10)) as both:
         session = (await both.agent.discover("example.com")).session("dana")
+        session.streams = False  # pages
         conversation = await session.ask("Hi")
         Script(both).then(EVENTS, changed(many))
         seen = [event.id async for event in conversation.events() if isinstance(event, MessageAdded)]
