@@ -8,6 +8,7 @@ happens, in lines, and waits for lines on stdin, so that a test needs neither a 
     hears  start · go (opens the gate of everything that waits at it, or will) · hold (the next COMMIT of a receipt,
            before and after) · release (that COMMIT) · pragma NAME
 
+STORE is a file, or a DSN of PostgreSQL, an address of Redis and a schema.
 WISHES is JSON: with `dies_after` it kills itself as soon as its writer has inserted a row into that table; with
 `waits_before` the writes of that step of a turn wait at the gate.
 """
@@ -33,6 +34,7 @@ from starlette.applications import Starlette
 from papaver.adapters.running import running
 from papaver.adapters.starlette import CompanyRoute
 from papaver.company import Company, CompanyLimits, Reply, Turn
+from papaver.stores.postgres import PostgresStore
 from papaver.stores.sqlite import SqliteStore, writer
 from papaver.testing.company import Documents
 
@@ -209,7 +211,7 @@ class Server(uvicorn.Server):
         say(f"ready {self.servers[0].sockets[0].getsockname()[1]}")
 
 
-async def hear(handler: Handler, store: SqliteStore, asked: asyncio.Queue[str]) -> None:
+async def hear(handler: Handler, store: SqliteStore | PostgresStore, asked: asyncio.Queue[str]) -> None:
     """Do what stdin says."""
     while True:
         match (await asked.get()).split():
@@ -220,7 +222,7 @@ async def hear(handler: Handler, store: SqliteStore, asked: asyncio.Queue[str]) 
                 say("holding")
             case ["release"]:
                 RELEASE.release()
-            case ["pragma", name]:
+            case ["pragma", name] if isinstance(store, SqliteStore):
                 say(f"pragma {name} {await store.writer_pragma(name)}")
             case other:
                 say(f"what is {other}?")
@@ -234,13 +236,21 @@ def read_stdin(loop: asyncio.AbstractEventLoop, asked: asyncio.Queue[str]) -> No
             return  # the loop is over, and this process soon
 
 
+def store_of(place: str) -> SqliteStore | PostgresStore:
+    """That in a file, or in PostgreSQL: DSN, address of Redis and schema, with spaces between."""
+    if "://" not in place:
+        return SqliteStore(place)
+    dsn, redis, schema = place.split()
+    return PostgresStore(dsn, redis=redis, schema=schema)
+
+
 def main(store_path: str, documents: str, limits: str, wishes: str) -> None:
     """Serve until told to end."""
     gate = asyncio.Event()
     wanted: dict[str, str] = json.loads(wishes)
     watch_writer(wanted.get("dies_after"), wanted.get("waits_before"), gate)
     handler = Handler(gate)
-    store = SqliteStore(store_path)
+    store = store_of(store_path)
     company = Company(
         domain=DOMAIN, name="Shop", base_url=BASE_URL, store=store, limits=CompanyLimits(**json.loads(limits))
     )

@@ -193,9 +193,10 @@ async def request(server: Server, method: str, target: str, fields: list[str], b
 
 @dataclass
 class House:
-    """The processes of one test, and the database file that they share."""
+    """The processes of one test, and the database that they share: a file, or what `place` says."""
 
     folder: Path
+    place: str = ""
     keys: AgentKeys = field(default_factory=AgentKeys)
     servers: list[Server] = field(default_factory=list[Server])
 
@@ -221,7 +222,7 @@ class House:
         settings = {"requests_per_user": 1_000_000, "held_per_user": 1_000, **limits}
         wishes = {"dies_after": dies_after, "waits_before": waits_before}
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.house.served_company", str(self.store), str(documents)),
+            *(sys.executable, "-m", "tests.house.served_company", self.place or str(self.store), str(documents)),
             *(json.dumps(settings), json.dumps(wishes)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -256,9 +257,9 @@ class House:
 
 
 @asynccontextmanager
-async def house(folder: Path) -> AsyncGenerator[House]:
-    """A store in a folder; whatever was started on it is dead at the end."""
-    town = House(folder)
+async def house(folder: Path, place: str = "") -> AsyncGenerator[House]:
+    """A store in a folder, or at that place; whatever was started on it is dead at the end."""
+    town = House(folder, place)
     try:
         yield town
     finally:
