@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bench.harness import report
-from bench.in_postgres import DSN, schema_place
+from bench.in_postgres import dsn, schema_place
 from papaver.stores.redis import RedisRelay
 
 REDIS = os.environ.get("PAPAVER_REDIS_URL") or "redis://127.0.0.1:6379"
@@ -96,7 +96,7 @@ def keys_asked(client: Any, prefix: str, count: int) -> Arm:
 async def run(schema: str) -> dict[str, float]:
     postgres = importlib.import_module("asyncpg")
     client: Any = importlib.import_module("redis.asyncio").Redis.from_url(REDIS, protocol=2)
-    one, two, three = [await postgres.connect(DSN, server_settings={"search_path": schema}) for _ in range(3)]
+    one, two, three = [await postgres.connect(dsn(), server_settings={"search_path": schema}) for _ in range(3)]
     await one.execute(
         f"CREATE SCHEMA {schema}; CREATE TABLE replays (key bytea PRIMARY KEY, until float8 NOT NULL);"
         " CREATE TABLE heads (n bigint NOT NULL) WITH (fillfactor = 50); INSERT INTO heads VALUES (0)"
