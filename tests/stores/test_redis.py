@@ -158,11 +158,36 @@ async def test_what_others_write_into_a_channel_is_left(pair: tuple[RedisRelay, 
     two.subscribe("a", heard)
     await two.settled()
     commands = one.server.pipeline()
-    for foreign in (b"\xff", b"{}", b"7", b"[1]", b'["x", 7]', b'{"a": 1, "b": 2}'):
+    for foreign in (b"\xff", b"{}", b"7", b"[1]", b'["x", 7]', b'{"a": 1, "b": 2}', b"[" * 100_000):
         commands.publish(f"{one.prefix}:a", foreign)
     await commands.execute()
     one.publish("a", ("ours",))
     assert await heard.get() == ["ours"]
+
+
+async def test_whatever_goes_wrong_it_listens_again(
+    pair: tuple[RedisRelay, RedisRelay], caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a message brought could not be taken: that is said, and the next one comes."""
+    one, two = pair
+    heard = Heard()
+
+    def fail(pieces: Sequence[Piece]) -> None:
+        failing.end()
+        raise ArithmeticError(str(pieces))
+
+    failing = two.subscribe("a", fail)
+    two.subscribe("b", heard)
+    await two.settled()
+    with caplog.at_level(logging.ERROR, "papaver.stores.redis"):
+        one.publish("a", (1,))
+        while two.is_connected:
+            one.publish("c")
+            await asyncio.sleep(0.001)
+    await two.settled()
+    one.publish("b", (2,))
+    assert await heard.get() == [2]
+    assert [record.exc_info is not None for record in caplog.records] == [True]
 
 
 @pytest.mark.requirement("papaver-126")

@@ -75,9 +75,8 @@ class NotifyChannel:
         self._connection = connection
 
     def _heard(self, _connection: object, _pid: int, _channel: str, payload: str) -> None:
-        origin, topics = json.loads(payload)
-        if self._received is not None and origin != self._origin:
-            self._received([(company, id) for company, id in topics])
+        if self._received is not None:
+            self._received(_topics(payload, self._origin))
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -86,6 +85,26 @@ class NotifyChannel:
             await asyncio.wait({self._sending})
         if connection is not None:
             connection.terminate()
+
+
+def _topics(payload: str, own: str) -> list[Topic]:
+    """What others say, `own` being our origin; nothing of what is not theirs: who may connect may say anything here."""
+    try:
+        said = json.loads(payload)
+    except (ValueError, RecursionError):
+        return []
+    topics: list[Topic] = []
+    match said:
+        case [str(origin), [*found]] if origin != own:
+            for one in found:
+                match one:
+                    case [int(company), str(id)]:
+                        topics.append((company, id))
+                    case _:
+                        pass  # a later version's
+        case _:
+            pass  # our own, or nobody's of ours
+    return topics
 
 
 def _payloads(origin: str, topics: Iterable[Topic]) -> Iterable[str]:

@@ -186,7 +186,14 @@ class _RedisChannel:
         await self._relay.open()
 
         def deliver(pieces: Sequence[Any]) -> None:
-            received([(piece[0], piece[1]) for piece in pieces if piece is not None])
+            topics: list[Topic] = []
+            for piece in pieces:
+                match piece:
+                    case [int(company), str(id)]:
+                        topics.append((company, id))
+                    case _:
+                        pass  # a later version's
+            received(topics)
 
         self._relay.subscribe(self.TOPIC, deliver)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -17,12 +18,16 @@ from papaver.values.secret import Secret
 
 __all__ = ["Piece", "RedisRelay", "Subscription"]
 
+log = logging.getLogger("papaver.stores.redis")
+
 Piece = Sequence[str | int] | None
 """What one message says, as JSON can; None is a wake-up, of which one is as good as many."""
 Deliver = Callable[[Sequence[Piece]], None]
 MOST_TOPICS: Final = 10_000
 """Topics with something to send, at most; and characters of all of it."""
 MOST_CHARACTERS: Final = 1_000_000
+MOST_OCTETS: Final = 16 * MOST_CHARACTERS
+"""Octets of one message that is read; no message of ours is as long, with every character escaped."""
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
 """Seconds before it is tried again; doubled each time."""
 AT_ONCE: Final = 1000
@@ -167,8 +172,11 @@ class RedisRelay:
             except self.server.faults as fault:
                 # Dropped. Whoever subscribes notices that Redis is away, and tries again.
                 self.server.away(fault)
+            except Exception:
+                log.exception("some of the replicas' hints could not be sent")
 
     async def _listen(self) -> None:
+        """Ended by `close` alone: whatever else goes wrong, it connects again."""
         pause = FIRST_PAUSE
         while True:
             link = self.server.link()
@@ -180,6 +188,8 @@ class RedisRelay:
                 await self._hold(link)
             except self.server.faults as fault:
                 self.server.away(fault)
+            except Exception:
+                log.exception("the replicas' hints could not be received; it is tried again")
             finally:
                 self._is_connected = False
                 self._in_force.clear()
@@ -244,12 +254,12 @@ class RedisRelay:
 
     def _deliver(self, channel: str, data: bytes) -> None:
         subscriptions = self._topics.get(channel.removeprefix(self._channel("")))
-        if not subscriptions:
+        if not subscriptions or len(data) > MOST_OCTETS:
             return
         try:
             said = json.loads(data)
-        except ValueError:
-            return
+        except (ValueError, RecursionError):
+            return  # whoever may publish there can write anything
         match said:
             case [str(origin), [*pieces]] if origin != self._origin:
                 for subscription in tuple(subscriptions):
