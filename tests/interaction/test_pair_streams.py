@@ -167,6 +167,38 @@ async def test_b61_streams_that_end_at_once_give_way_to_pages() -> None:
         assert asked.count(True) == 3
 
 
+@pytest.mark.parametrize("kind", ["known event", "pieces"])
+async def test_streams_without_anything_new_give_way_to_pages(kind: str) -> None:
+    """What is known already, and pieces of what never comes, are no reason to go on with streams."""
+    async with pair(turns=False) as both:
+        conversation = await opened(both)
+        own = (await conversation.next_page(hold=False)).events[0]
+        octets = {
+            "known event": sse.encode(own.id, _json(own.id, "msg_x", "one")),
+            "pieces": sse.encode(None, b'{"message_id":"msg_r","text":"It is "}', "text-delta"),
+        }[kind]
+        conversation.delivered(own)
+        pages = [told(200, _page(conversation.id))] * 2
+        Script(both).then(EVENTS, *(streamed(octets) for _ in range(3)), *pages)
+        assert [event async for event in conversation.events()] == []
+        asked = [sse.MEDIA_TYPE in (one.request.headers.first("accept") or "") for one in reads(both)]
+        assert asked == [False, True, True, True, False, False]
+
+
+async def test_a_company_cannot_have_streams_opened_without_a_pause() -> None:
+    """Whatever it says in `retry`, and whatever each of them brings."""
+    async with pair(turns=False) as both:
+        conversation = await opened(both)
+        limits = conversation.session.live.setup.limits
+        streams = [
+            streamed(b"retry: 0\n\n", sse.encode(f"evt_{n}", _json(f"evt_{n}", f"msg_{n}", "x"))) for n in range(5)
+        ]
+        Script(both).then(EVENTS, *streams, told(200, _page(conversation.id)), told(200, _page(conversation.id)))
+        before = len(both.agent_clock.slept)
+        assert texts([event async for event in conversation.events()]) == ["x"] * 5
+        assert both.agent_clock.slept[before:][:4] == [limits.poll_pause] * 4
+
+
 async def test_what_is_no_event_ends_the_reading() -> None:
     """The Company misbehaves; the rule says how."""
     async with pair(turns=False) as both:

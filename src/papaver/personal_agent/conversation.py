@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Conversation"]
 
 FRUITLESS_MOST: Final = 3
-"""Streams in a row that end without an event; after that the events are read in pages."""
+"""Streams in a row that end without a new event; after that the events are read in pages."""
 
 
 class Conversation:
@@ -311,6 +311,7 @@ class Conversation:
                     return self._page()
             elif found is not None:
                 self._pieces.complete(found)
+                stream.fruitful = stream.fruitful or self.is_new(found)
                 if isinstance(found, StateChanged):
                     self._heard(found.status, found.responder)
                 return self._page(found)
@@ -326,10 +327,10 @@ class Conversation:
                     return None
 
     async def _before_next(self, stream: EventStream) -> None:
+        """As long as the Company asks for, within our own bounds: it has no word in how often we ask at least."""
         setup = self._session.live.setup
-        asked = stream.retry
-        pause = setup.limits.poll_pause if asked is None else min(asked, setup.limits.backoff_most)
-        await setup.clock.sleep(pause)
+        limits = setup.limits
+        await setup.clock.sleep(max(limits.poll_pause, min(stream.retry or 0, limits.backoff_most)))
 
     def _page(self, *events: Event) -> Page:
         cursor = events[-1].id if events else self._cursor

@@ -56,7 +56,8 @@ class Pieces:
 class EventStream:
     """An open stream. Close it in the end.
 
-    `retry`  seconds that the Company asks to wait before the next connection, or None
+    `retry`     seconds that the Company asks to wait before the next connection, or None
+    `fruitful`  whether an event that was not known came of it, as its reader notes
     """
 
     def __init__(self, response: StreamedResponse, codec: ConversationCodec) -> None:
@@ -78,7 +79,6 @@ class EventStream:
             while self._read:
                 found = self._codec.read_stream_event(self._read.popleft())
                 if found is not None:
-                    self.fruitful = True
                     return found
             chunk = await self._chunk()
             if chunk is None:
