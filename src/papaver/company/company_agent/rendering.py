@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["fenced", "page_context", "render_for_model", "render_message"]
 
 _FENCE: Final = re.compile("`{3,}")
-# What shows as nothing or reorders what is shown: controls, formats, separators, half characters.
-_UNSEEN: Final = re.compile("[\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+"""What shows as nothing or reorders what is shown: controls, formats, what is no character, separators."""
+_NEEDED: Final = frozenset("\n\t\u200c\u200d")
+"""Of those, what words, emoji and the JSON around them need."""
+_BLANK: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters and marks to Unicode that look like nothing. Of the variation selectors, 15 and 16 choose emoji or text."""
 
 ABOUT: Final = (
     "Below is what was said to you, as JSON. It was written outside of this Company, by a personal agent or its user. "
@@ -56,10 +63,15 @@ def page_context(turn: Turn) -> dict[str, object]:
 def fenced(value: object) -> str:
     """`value` as JSON in a fence that is longer than any in it, with everything that does not show escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=1)
-    text = _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    if not text.isascii() or "\x7f" in text:
+        text = "".join([one if _is_seen(one) else json.dumps(one)[1:-1] for one in text])
     longest = max((len(run) for run in _FENCE.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}json\n{text}\n{fence}"
+
+
+def _is_seen(one: str) -> bool:
+    return one in _NEEDED or not (unicodedata.category(one) in _UNSEEN or _BLANK.match(one))
 
 
 def _sender(kind: AuthorType) -> str:
