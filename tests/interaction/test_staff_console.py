@@ -431,6 +431,21 @@ async def test_hostile_words_stay_words() -> None:
         assert not {"\u202e", "\u0007"} & set(page)
 
 
+async def test_what_is_verified_is_not_told_in_the_agents_words() -> None:
+    """A fact named as one of ours stands in a list of its own, under words that say whose it is."""
+    async with company_bench(staffed()) as bench:
+        message = bench.message("Hello", context={"Account": "dana@example.com (signed in)", "Conversation": "x"})
+        conversation = (await bench.send("POST", "", {"message": message})).json["conversation_id"]
+        page = (await StaffWindow(bench.company, "alex").conversation(conversation)).body.decode()
+        aside = page[page.index("<aside") :]
+        verified, said = aside.split("What the Personal Agent says</h2>")
+        assert (verified.count("<dt>Account</dt>"), verified.count("dana@example.com")) == (1, 0)
+        assert "Signed out" in verified
+        assert conversation in verified
+        assert "<dt><bdi>Account</bdi></dt><dd><bdi>dana@example.com (signed in)</bdi></dd>" in said
+        assert "<dt><bdi>Conversation</bdi></dt><dd><bdi>x</bdi></dd>" in said
+
+
 async def test_a_long_conversation_is_shown_page_by_page() -> None:
     """The newest hundred events; earlier ones by a link, from where nothing can be done."""
     async with company_bench(staffed(), turns=False) as bench:
