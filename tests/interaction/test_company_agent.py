@@ -33,7 +33,7 @@ from papaver.company.company_agent import (
 from papaver.company.people import Person
 from papaver.protocol.errors import ConfigurationError
 from papaver.testing.company import Answer, CompanyBench
-from tests.house.company_tokens import bearer
+from tests.house.company_tokens import TokenTable, bearer
 from tests.house.tool_shop import (
     DONE,
     EXCHANGE,
@@ -208,6 +208,37 @@ async def test_nothing_is_done_once_a_call_was_refused() -> None:
     async with company(answer, CompanyAgent(shop.tools)) as bench:
         assert story(await ask(bench, **WRITES))[1:] == ["needs addresses", "idle"]
         assert shop.did == []
+
+
+@pytest.mark.requirement("papaver-147")
+async def test_readings_26_a_token_that_is_revoked_while_the_turn_runs_reaches_no_tool_more() -> None:
+    """What was done is told, the rest is asked for, and what a role of the account's reached is not there any more."""
+    shop, table, seen = Shop(), TokenTable(), list[object]()
+    table.issue("gone", "acc_a", READ, WRITE)
+
+    def actor_for(principal: Principal, actor: Actor) -> Actor:
+        return Actor("dana", ("staff",)) if principal.signed_in else actor
+
+    async def answer(turn: Turn) -> str:
+        seen.append(await turn.tools.call("margins"))
+        await turn.tools.call("exchange", EXCHANGE)
+        table.revoke("gone")
+        with pytest.raises(ToolError, check=lambda error: error.rule == "tool.offered"):
+            await turn.tools.call("margins")
+        seen.extend((turn.signed_in, turn.scopes, [tool.name for tool in turn.tools.allowed()]))
+        await turn.tools.call("exchange", {"number": 8, "size": "S"})
+        return "All done."
+
+    agent = CompanyAgent(shop.tools, actor_for=actor_for)
+    async with company(answer, agent, sign_in=table, turns=False) as bench:
+        table.issue("reads", "acc_a", READ)
+        here = (await bench.start(**bearer("gone"))).json["conversation_id"]
+        runner = bench.company.start_turns()
+        assert story(await idle(bench, here, **READS))[1:] == [f"company: {DONE}", f"needs {READ} {WRITE}", "idle"]
+        bench.company.stop()
+        await runner
+    assert shop.did == ["7M of acc_a"]
+    assert seen == [40, False, frozenset(), ["hours"]]
 
 
 @pytest.mark.requirement("ca-28")

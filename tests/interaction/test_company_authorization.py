@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from papaver.company import ScopesNeeded, Turn
+from papaver.protocol.terms import ClientId
 from papaver.stores.sqlite import SqliteStore
 from papaver.testing.company import Answer, CompanyBench, company_bench
 from papaver.testing.keys import NOW
@@ -282,6 +283,38 @@ async def test_a_token_that_expires_while_the_turn_runs_covers_nothing_more() ->
         assert story(page) == ["user: Cancel it", NEED, "idle"]
         bench.company.stop()
         await runner
+
+
+@pytest.mark.requirement("papaver-147")
+@pytest.mark.parametrize("how", ["revoked", "blocked"])
+async def test_readings_26_a_token_that_is_revoked_before_the_turn_runs_allows_nothing(how: str) -> None:
+    """Nor does one of a client that is blocked: the turn is signed out, asks, and a good token has it run again."""
+    seen: list[tuple[object, bool, object]] = []
+
+    async def answer(turn: Turn) -> str:
+        seen.append((turn.account_id, turn.signed_in, turn.scopes))
+        return await cancels(turn)
+
+    async with company(answer, turns=False) as (bench, table):
+        gone = bearer(table.issue("gone", "acc_a", "orders:read", "orders:write"))
+        here = (await bench.start("Cancel it", **gone)).json["conversation_id"]
+        clients = bench.company.clients
+        if how == "revoked":
+            table.revoke("gone")
+        else:
+            await clients.judge(ClientId(bench.agent.client_id), "blocked")
+        runner = bench.company.start_turns()
+        while not seen:
+            await bench.tick()
+        await clients.judge(ClientId(bench.agent.client_id), "allowed")
+        while (await bench.read(here, **READS)).json["status"] == "working":
+            await bench.tick()
+        assert story(await bench.read(here, **READS)) == ["user: Cancel it", NEED, "idle"]
+        page = await idle(bench, here, **WRITES)
+        assert story(page)[-2] == "company: Cancelled for acc_a: Cancel it"
+        bench.company.stop()
+        await runner
+    assert seen == [(None, False, frozenset()), ("acc_a", True, {"orders:read", "orders:write"})]
 
 
 @pytest.mark.requirement("ca-19")

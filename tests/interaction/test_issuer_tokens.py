@@ -11,6 +11,7 @@ from papaver.oauth.assertions import ASSERTION_TYPE
 from papaver.ports.grants import digest
 from papaver.ports.system import FetchFault
 from papaver.protocol.errors import ConfigurationError, InvalidToken
+from papaver.protocol.session import AccountAccess, ath
 from papaver.protocol.terms import AccountId, ClientId
 from papaver.stores.memory import MemoryStore
 from papaver.testing.issuer import DANA, ISSUER, IssuerBench, interaction_of, issuer_bench, parameters_of
@@ -320,6 +321,27 @@ async def test_c58_disabling_and_disconnecting_bite_at_once() -> None:
         with pytest.raises(ConfigurationError) as error:
             await bench.issuer.disconnect()
         assert error.value.rule == "issuer.disconnect"
+
+
+@pytest.mark.requirement("papaver-147")
+@pytest.mark.parametrize("how", ["disconnected", "disabled", "signed out", "blocked"])
+async def test_readings_26_a_turn_uses_no_token_that_stopped(how: str) -> None:
+    """Whatever ended it after its request was accepted."""
+    async with issuer_bench() as bench:
+        tokens = await bench.sign_in()
+        client = ClientId(bench.agent.client_id)
+        access = AccountAccess(ath(tokens["access_token"]), client, DANA, frozenset({"orders:read"}), NOW + 600)
+        assert await bench.company.sessions.holds(access)
+        match how:
+            case "disconnected":
+                await bench.issuer.disconnect(DANA, client)
+            case "disabled":
+                await bench.issuer.disable(DANA)
+            case "signed out":
+                await bench.revoke(tokens["refresh_token"])
+            case _:
+                await bench.company.clients.judge(client, "blocked")
+        assert not await bench.company.sessions.holds(access)
 
 
 @pytest.mark.requirement("papaver-56")

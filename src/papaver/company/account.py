@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from papaver.oauth.scopes import union
 from papaver.protocol.conversation.state import Access
@@ -10,7 +10,11 @@ from papaver.protocol.terms import AccountId
 from papaver.values.errors import PapaverError
 from papaver.values.rules import rule
 
-__all__ = ["Account", "ScopesNeeded", "check_scopes_held"]
+__all__ = ["Account", "Holds", "ScopesNeeded", "check_scopes_held"]
+
+
+Holds = Callable[[AccountId, Access], Awaitable[bool]]
+"""Whether a token of the account is still good, whatever was revoked, disabled or blocked meanwhile."""
 
 
 class ScopesNeeded(PapaverError):
@@ -30,16 +34,28 @@ class ScopesNeeded(PapaverError):
 class Account:
     """The account as one turn may use it: what its token allows, and what was asked of it in vain.
 
-    `id` and `access` are None when no request carried a token, or when that token has expired.
+    `id` and `access` are None when no request carried a token, or when that token has expired or was revoked.
     """
 
-    __slots__ = ("_now", "access", "id", "needed")
+    __slots__ = ("_holds", "_now", "access", "id", "needed")
 
-    def __init__(self, id: AccountId | None, access: Access | None, now: Callable[[], float]) -> None:
+    def __init__(self, id: AccountId | None, access: Access | None, now: Callable[[], float], holds: Holds) -> None:
         lives = id is not None and access is not None and access.lives(now())
         self.id, self.access = (id, access) if lives else (None, None)
         self.needed: tuple[str, ...] = ()
-        self._now = now
+        self._now, self._holds = now, holds
+
+    async def lost(self) -> bool:
+        """Ask again whether the token is good: True when the account is lost by that. It does not come back.
+
+        Raises TemporarilyUnavailable.
+        """
+        if self.id is None or self.access is None:
+            return False
+        if self.access.lives(self._now()) and await self._holds(self.id, self.access):
+            return False
+        self.id = self.access = None
+        return True
 
     def require(self, scopes: tuple[str, ...]) -> AccountId:
         """See `Turn.require`."""

@@ -163,7 +163,7 @@ class Conversations:
             session.account_id,
             opened.row,
             None if route.kind is RouteKind.READ else opened.replay,
-            None if access is None else Access(tuple(sorted(access.scopes)), access.expires_at),
+            None if access is None else Access(tuple(sorted(access.scopes)), access.expires_at, access.ath),
             Asker(session.agent_id, session.version, session.extensions),
             self._scope,
         )

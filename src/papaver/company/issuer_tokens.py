@@ -7,6 +7,7 @@ from dataclasses import replace
 from papaver.company.bounded import Bounded
 from papaver.company.issuer_documents import IssuerDocuments
 from papaver.company.settings import CompanyLimits
+from papaver.company.sign_in import TokenForgotten
 from papaver.jose.issuer_keys import IssuerKeySet
 from papaver.oauth.access_tokens import (
     AccessToken,
@@ -112,7 +113,7 @@ class IntrospectedTokens:
         """Asks again, for as long as the token is remembered (readings 3)."""
         secret = self._held.find(ath)
         if secret is None:
-            raise InvalidToken(rule="token.active", detail="it is not remembered any more, so the issuer is not asked")
+            raise TokenForgotten(rule="token.active", detail="not remembered any more, so the issuer is not asked")
         await self._ask(secret)
 
     async def _ask(self, token: Secret) -> AccessToken:

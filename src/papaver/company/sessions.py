@@ -134,6 +134,13 @@ class Sessions:
         """
         await self._tokens.recheck(opened.verified.access)
 
+    async def holds(self, access: AccountAccess) -> bool:
+        """Whether a turn may still use the access token of an earlier request (readings 26).
+
+        Raises TemporarilyUnavailable.
+        """
+        return await self._tokens.holds(access)
+
     def challenged(self, url: str) -> Challenged:
         """What the challenges of a request to `url` say."""
         return self._tokens.challenged(url)

@@ -15,9 +15,14 @@ from papaver.ports.company import CompanyTables
 from papaver.ports.pages import Pages
 from papaver.ports.personal_agent import Poster
 from papaver.ports.system import Clock, Fetcher, Ids
+from papaver.protocol.errors import InvalidToken
 from papaver.web.messages import Response
 
-__all__ = ["IssuerParts", "RunningIssuer", "Scope", "SignIn", "TokenVerifier"]
+__all__ = ["IssuerParts", "RunningIssuer", "Scope", "SignIn", "TokenForgotten", "TokenVerifier"]
+
+
+class TokenForgotten(InvalidToken):
+    """A token was good once, and its issuer cannot be asked again: this process does not have it any more."""
 
 
 class TokenVerifier(Protocol):
@@ -30,7 +35,7 @@ class TokenVerifier(Protocol):
     async def recheck(self, ath: str, token: AccessToken) -> None:
         """Whether a token that was verified before is still good; `ath` is its hash (readings 3).
 
-        Raises InvalidToken, TemporarilyUnavailable.
+        Raises InvalidToken, of which TokenForgotten, and TemporarilyUnavailable.
         """
         ...
 

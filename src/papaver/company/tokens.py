@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final, Protocol
 
 from papaver.company.bounded import Bounded
 from papaver.company.clients import Clients
 from papaver.company.services import Services
 from papaver.company.settings import CompanyLimits
-from papaver.company.sign_in import TokenVerifier
+from papaver.company.sign_in import TokenForgotten, TokenVerifier
 from papaver.oauth.access_tokens import AccessToken
 from papaver.ports.company import CompanyTables
 from papaver.ports.grants import GrantChange, GrantKeys, GrantLoaded, TicketRow, digest
@@ -29,6 +30,8 @@ from papaver.web.messages import Headers
 from papaver.web.urls import protected_resource_metadata_url
 
 __all__ = ["ProofVerifier", "Tokens", "check_same_account"]
+
+log = logging.getLogger("papaver.company.tokens")
 
 ACCOUNT_OF_SESSION: Final = "session-account"
 
@@ -128,6 +131,23 @@ class Tokens:
                 access.client_id, access.account_id, access.scopes, access.expires_at, access.audience, access.jkt
             )
             await self._verifier.recheck(access.ath, token)
+
+    async def holds(self, access: AccountAccess) -> bool:
+        """Whether a turn may still use the token of an earlier request: not once it is revoked, its account disabled or
+        its client blocked (readings 26). Raises TemporarilyUnavailable.
+
+        Where its issuer cannot be asked, it goes by what the token said: its scopes and its end.
+        """
+        try:
+            await self.check_client(access)
+            if access.ath:
+                await self.recheck(access)
+        except TokenForgotten:
+            return True
+        except InvalidToken as error:
+            log.info("the token of an earlier request is good no more: %s", error.rule)
+            return False
+        return True
 
     async def check_account(self, session_key: str, access: AccountAccess | None) -> None:
         """Where account changes are refused: that this Session used no other before. Raises SessionEnded."""

@@ -15,6 +15,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, cast
 
 from papaver.company.account import Account
@@ -25,6 +26,7 @@ from papaver.company.company_agent.agent import CompanyAgent
 from papaver.company.journal import Steps
 from papaver.company.observed import Silent
 from papaver.company.outcome import Outcome, read_outcome, write_outcome
+from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
 from papaver.company.texts import Wording
 from papaver.company.turn import Handler, Reply, Transcript, Turn, check_author, messages_of
@@ -50,7 +52,8 @@ from papaver.protocol.conversation.operations import (
 from papaver.protocol.conversation.pages import EventIds
 from papaver.protocol.conversation.state import Access, Asker, Head
 from papaver.protocol.conversation.turn_decide import superseded
-from papaver.protocol.terms import CompanyId, ConversationId, MessageId
+from papaver.protocol.session import AccountAccess
+from papaver.protocol.terms import AccountId, ClientId, CompanyId, ConversationId, MessageId
 from papaver.values.errors import PapaverError
 
 __all__ = ["Desk", "Turns"]
@@ -84,10 +87,11 @@ class Turns:
         *,
         agent: CompanyAgent,
         company: CompanyId,
+        sessions: Sessions,
     ) -> None:
         self._log, self._handler, self._events, self._deltas = store_log, handler, events, deltas
         self._clock, self._ids, self._limits, self._wording = clock, ids, limits, wording
-        self._agent, self._company = agent, company
+        self._agent, self._company, self._sessions = agent, company, sessions
         self._desk, self._telemetry = desk or self._nobody, telemetry or Silent()
 
     async def run(self, leased: LeasedTurn) -> None:
@@ -160,10 +164,14 @@ class Turns:
             self._company,
             self._wording.of(head.context),
             Steps(self._log, leased),
-            Account(head.account_id, head.access, self._clock.now),
+            Account(head.account_id, head.access, self._clock.now, partial(self._holds, head.client_id)),
             self._limits.proposal,
             lambda: self._said(head),
         )
+
+    async def _holds(self, client: ClientId, account: AccountId, access: Access) -> bool:
+        found = AccountAccess(access.ath or "", client, account, frozenset(access.scopes), access.expires_at)
+        return await self._sessions.holds(found)
 
     async def _said(self, head: Head) -> list[Message]:
         """All messages since the oldest that is unanswered."""
@@ -175,6 +183,7 @@ class Turns:
 
         It runs as a task of its own: one that swallows its cancellation is left behind, and holds nothing up.
         """
+        await acts.account.lost()
         turn = await self._prepare(leased, acts)
         calling = asyncio.create_task(self._ending(turn, acts))
         keeping = asyncio.create_task(self._keep(leased))

@@ -153,6 +153,7 @@ class Wired:
             telemetry,
             agent=agent,
             company=company_id,
+            sessions=self.sessions,
         )
         self._retention = Retention(tables.log, events, clock, limits)
         self._runner = Runner(tables.log, self._turns, clock, ids, limits, store.holder)

@@ -19,6 +19,7 @@ from papaver.ports.company import ReplayKey
 from papaver.ports.system import FetchFailed, FetchFault
 from papaver.protocol.errors import ConfigurationError, InvalidToken, TemporarilyUnavailable
 from papaver.protocol.session import VerifiedSession
+from papaver.protocol.terms import ClientId
 from papaver.stores.memory import MemoryStore
 from papaver.testing.company import CompanyBench, company_bench, echo
 from papaver.testing.keys import NOW, OMIT, compact
@@ -279,6 +280,27 @@ async def test_an_introspected_token_is_asked_about_again_for_a_held_request() -
         other = replace(opened, verified=replace(session, access=replace(session.access, ath="of another process")))
         with pytest.raises(InvalidToken, check=lambda error: error.rule == "token.active"):
             await bench.company.sessions.recheck(other)
+
+
+@pytest.mark.requirement("papaver-147")
+async def test_a_turn_asks_again_about_an_introspected_token_where_it_is_remembered() -> None:
+    """Elsewhere, and where its hash was not stored, it goes by what the token said; a blocked client has none."""
+    poster = Poster()
+    async with bench_of(ExternalIssuer(ISSUER, introspection=ASK), poster) as bench:
+        poster.answers["opaque"] = ACTIVE
+        access = (await verify(bench, "opaque")).access
+        assert access is not None
+        tokens = bench.company.sessions
+        elsewhere, earlier = replace(access, ath="of another process"), replace(access, ath="")
+        assert [await tokens.holds(one) for one in (access, elsewhere, earlier)] == [True, True, True]
+        assert len(poster.sent) == 2
+        poster.answers.clear()
+        assert [await tokens.holds(one) for one in (access, elsewhere, earlier)] == [False, True, True]
+        poster.fault = 500
+        with pytest.raises(TemporarilyUnavailable):
+            await tokens.holds(access)
+        await bench.company.clients.judge(ClientId(access.client_id), "blocked")
+        assert [await tokens.holds(one) for one in (access, elsewhere, earlier)] == [False, False, False]
 
 
 async def test_introspection_needs_a_way_to_the_issuer() -> None:

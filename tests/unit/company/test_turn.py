@@ -19,10 +19,14 @@ from papaver.values.strict_json import JsonError
 A = AccountId("acc_a")
 
 
+async def good(id: AccountId, access: Access) -> bool:
+    return True
+
+
 def test_an_account_gives_what_its_token_covers_and_notes_the_rest() -> None:
     """All that was asked for in vain, in the order of asking, each scope once."""
     clock = ManualClock(100.0)
-    account = Account(A, Access(("orders:read",), 160.0), clock.now)
+    account = Account(A, Access(("orders:read",), 160.0), clock.now, good)
     assert account.require(("orders:read",)) == A
     assert account.needed == ()
     for scopes in (("orders:write", "orders:read"), ("orders:write", "profile")):
@@ -40,8 +44,35 @@ def test_an_account_gives_what_its_token_covers_and_notes_the_rest() -> None:
 )
 def test_without_a_token_that_lives_there_is_no_account(id: AccountId | None, access: Access | None) -> None:
     """The conversation may be the account's: who runs without a token acts on nothing."""
-    account = Account(id, access, ManualClock(100.0).now)
+    account = Account(id, access, ManualClock(100.0).now, good)
     assert (account.id, account.access) == (None, None)
+    with pytest.raises(ScopesNeeded):
+        account.require(("orders:read",))
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("papaver-147")
+@pytest.mark.parametrize("how", ["revoked", "expired"])
+async def test_readings_26_an_account_whose_token_is_good_no_more_is_lost(how: str) -> None:
+    """Once: it does not come back, and without one there is nothing to ask about."""
+    clock, asked, held = ManualClock(100.0), list[tuple[AccountId, Access]](), [True]
+
+    async def holds(id: AccountId, access: Access) -> bool:
+        asked.append((id, access))
+        return held[0]
+
+    access = Access(("orders:read",), 160.0, "ath")
+    account = Account(A, access, clock.now, holds)
+    assert not await account.lost()
+    assert (account.id, account.access, asked) == (A, access, [(A, access)])
+    if how == "revoked":
+        held[0] = False
+    else:
+        clock.advance(60)
+    assert await account.lost()
+    held[0] = True
+    assert not await account.lost()
+    assert (account.id, account.access, len(asked)) == (None, None, 2 if how == "revoked" else 1)
     with pytest.raises(ScopesNeeded):
         account.require(("orders:read",))
 

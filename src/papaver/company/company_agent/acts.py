@@ -52,6 +52,7 @@ class Acts:
     seconds: float
     said: Callable[[], Awaitable[Iterable[Message]]]
     actor: Actor | None = None
+    principal: Principal | None = None
     actions: dict[str, ActionOutcome] = field(default_factory=dict[str, ActionOutcome])
     earlier: Mapping[str, list[ActionOutcome]] | None = None
     calls: Counter[str] = field(default_factory=Counter[str])
@@ -67,7 +68,16 @@ class Acts:
 
     async def begin(self, principal: Principal) -> None:
         """Find out whom the turn acts as. Raises what the app's choice raises."""
+        self.principal = principal
         self.actor = await actor_of(self.company, principal, self.agent.actor_for)
+
+    async def recheck(self) -> None:
+        """Act as somebody signed out from now on, if the account was lost meanwhile (8.11; readings 26).
+
+        Raises TemporarilyUnavailable, and as `begin`.
+        """
+        if await self.account.lost() and self.principal is not None:
+            await self.begin(replace(self.principal, account_id=None, scopes=frozenset()))
 
     @property
     def acting(self) -> Actor:

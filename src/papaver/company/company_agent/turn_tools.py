@@ -97,8 +97,10 @@ class TurnTools:
 
         Raises ScopesNeeded, which ends the turn (let it pass), and ToolError: for an unknown tool, wrong arguments,
         a tool that failed, and an action that was rejected (ActionRejected) or failed (ActionFailed). Its description
-        is fit for a model. An action is told in the reply, whatever is made of the result.
+        is fit for a model. An action is told in the reply, whatever is made of the result. Whether the User's token is
+        still good is asked before each call (readings 26); where that cannot be told: TemporarilyUnavailable.
         """
+        await self._acts.recheck()
         tool = self._find(name)
         read = tool.arguments.read({} if arguments is None else arguments)
         account = self._turn.require(*tool.scopes) if tool.scopes else None

@@ -108,6 +108,7 @@ class _Access(msgspec.Struct, frozen=True, omit_defaults=True):
 
     scopes: tuple[str, ...]
     until: float | None = None
+    ath: str | None = None
 
 
 class _Asker(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -185,7 +186,7 @@ def write_head(head: Head) -> bytes:
             handoff_pending=head.handoff_pending,
             parent=head.parent,
             open_direct=head.open_direct,
-            access=None if head.access is None else _Access(head.access.scopes, head.access.expires_at),
+            access=_access_row(head.access),
             scope=head.scope,
             parked=head.parked,
             asked_by=_asker_row(head.asked_by),
@@ -218,7 +219,7 @@ def read_head(record: bytes) -> Head:
             handoff_pending=row.handoff_pending,
             parent=None if row.parent is None else ConversationId(row.parent),
             open_direct=None if row.open_direct is None else ConversationId(row.open_direct),
-            access=None if row.access is None else Access(row.access.scopes, row.access.until),
+            access=None if row.access is None else Access(row.access.scopes, row.access.until, row.access.ath),
             scope=row.scope,
             parked=row.parked,
             asked_by=_read_asker(row.asked_by),
@@ -235,6 +236,10 @@ def _encode(row: _Any | _Head) -> bytes:
         return _ENCODE(row)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise RecordError("this cannot be stored", detail=str(error)) from None
+
+
+def _access_row(access: Access | None) -> _Access | None:
+    return None if access is None else _Access(access.scopes, access.expires_at, access.ath)
 
 
 def _asker_row(asker: Asker | None) -> _Asker | None:

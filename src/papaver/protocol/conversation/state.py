@@ -18,10 +18,12 @@ class Access:
 
     `scopes`      in alphabetical order
     `expires_at`  Unix seconds; None when its issuer does not say
+    `ath`         its hash, for asking its issuer again; None in heads that were stored before there was one
     """
 
     scopes: tuple[str, ...]
     expires_at: float | None = None
+    ath: str | None = None
 
     def lives(self, now: float) -> bool:
         """Whether it has not expired at `now`, Unix seconds."""

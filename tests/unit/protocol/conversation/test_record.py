@@ -90,6 +90,7 @@ SIGNED_IN = replace(
     parked=True,
     asked_by=Asker(AgentId("agt_1"), "0.4", {"links": "1.2"}),
 )
+HASHED = replace(SIGNED_IN, access=Access(("orders:read",), None, "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"))
 ASKED = replace(BARE, access=Access(()), asked_by=Asker(version="0.4"))
 ATTENDED = replace(
     BARE,
@@ -102,7 +103,7 @@ ATTENDED = replace(
     kept_from=AT + timedelta(microseconds=1),
 )
 """As no head ever is, for a person who has joined is not waited for."""
-HEADS = {"bare": BARE, "full": FULL, "signed-in": SIGNED_IN, "asked": ASKED, "attended": ATTENDED}
+HEADS = {"bare": BARE, "full": FULL, "signed-in": SIGNED_IN, "hashed": HASHED, "asked": ASKED, "attended": ATTENDED}
 
 
 @pytest.mark.parametrize("name", EVENTS)
