@@ -12,6 +12,7 @@ from papaver.company.turn import Reply, Turn
 from papaver.protocol.conversation.model import AuthorType
 from papaver.protocol.terms import ConversationId
 from papaver.testing.company import Answer, CompanyBench, company_bench
+from tests.house.company_tokens import SCOPES, TokenTable, bearer
 
 pytestmark = pytest.mark.anyio
 
@@ -65,6 +66,41 @@ async def test_the_company_speaks_first_where_the_user_accepts_without_a_word() 
         assert told(answer) == ["working/agent", "company: Hello Dana. Before: Exchange it | One moment.", "idle/agent"]
         assert answer.json["conversation_id"] != conversation
         assert told(await bench.read(conversation))[-1] == "direct_opened"
+
+
+@pytest.mark.requirement("papaver-148")
+@pytest.mark.parametrize(
+    ("parent", "child", "knows"),
+    [
+        ("acc_a", "acc_a", True),
+        (None, "acc_a", True),
+        (None, None, True),
+        ("acc_b", "acc_a", False),
+        ("acc_b", None, False),
+    ],
+)
+async def test_nothing_of_an_earlier_conversation_with_another_account_is_known(
+    parent: str | None, child: str | None, knows: bool
+) -> None:
+    """Both were begun signed out; then each is used with an account, or with none (8.2, 8.10)."""
+    table = TokenTable()
+
+    async def answer(turn: Turn) -> str:
+        if turn.direct:
+            return " | ".join([message.text or "" async for message in turn.parent_history()]) or "nothing"
+        return f"Order 7 of {turn.require('orders:read')}" if turn.signed_in else "Hello"
+
+    async with company_bench(handler=answer, sign_in=table, scopes=SCOPES) as bench:
+        used = {account: bearer(table.issue(f"of {account}", account, "orders:read")) for account in ("acc_a", "acc_b")}
+        first = (await bench.start("What of my order?", query="wait=5")).json["conversation_id"]
+        human = bench.message("I am here", author={"type": "human"})
+        second = (await opened(bench, first, message=human, query="wait=5")).json["conversation_id"]
+        for conversation, account in ((first, parent), (second, child)):
+            who = {} if account is None else used[account]
+            assert (await bench.read(conversation, **who)).status == 200
+        who = {} if child is None else used[child]
+        page = await bench.say(second, "What was said?", query="wait=5", **who)
+        assert told(page)[-2] == ("company: Hello | What of my order?" if knows else "company: nothing")
 
 
 @pytest.mark.requirement("8.10-02", "8.10-01", "ca-81")

@@ -302,7 +302,10 @@ class Turn:
         return self._history(page)
 
     def parent_history(self, page: int | None = None) -> AsyncIterator[Message]:
-        """The messages of the earlier conversation, newest first, read page by page; none unless `direct` (8.10)."""
+        """The messages of the earlier conversation, newest first, read page by page; none unless `direct` (8.10).
+
+        None either where that conversation uses an account and this one does not, or uses another.
+        """
         return self._parent_history(page)
 
 

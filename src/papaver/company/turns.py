@@ -328,14 +328,15 @@ class Turns:
             _steps=acts.journal,
             parent_id=head.parent,
             _history=lambda size: self._history(head.id, until + 1 - len(tail), transcript.older, size),
-            _parent_history=lambda size: self._parent_history(head.parent, size),
+            _parent_history=lambda size: self._parent_history(head, size),
             _writing=Writing(head.id, MessageId("msg_" + self._ids.token()), self._deltas, self._limits.text_bytes),
             _acts=acts,
         )
 
-    async def _parent_history(self, parent: ConversationId | None, size: int | None) -> AsyncIterator[Message]:
-        found = None if parent is None else await self._log.read(parent, 0, 0)
-        if found is not None:
+    async def _parent_history(self, head: Head, size: int | None) -> AsyncIterator[Message]:
+        """Nothing of a conversation that has come to use an account which is not this one's: 8.2 keeps them apart."""
+        found = None if head.parent is None else await self._log.read(head.parent, 0, 0)
+        if found is not None and found.head.account_id in (None, head.account_id):
             async for message in self._history(found.head.id, found.head.last_seq + 1, (), size):
                 yield message
 
