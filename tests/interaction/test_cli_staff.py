@@ -94,6 +94,21 @@ async def test_the_queue_is_the_running_companys(tmp_path: Path) -> None:
         assert (await run(tmp_path, "queue")).stdout == "Nobody waits.\n"
 
 
+async def test_a_queue_that_is_cut_says_so(tmp_path: Path) -> None:
+    """On stderr, so that the lines for scripts stay rows."""
+    async with queued(tmp_path) as (bench, _):
+        (tmp_path / "shop.py").write_text(
+            f"{MODULE}\nimport papaver.company.queueing\npapaver.company.queueing.LISTED = 1\n"
+        )
+        assert "there are more" not in (await run(tmp_path, "queue", "--json")).stderr
+        other: str = (await bench.start("Hello")).json["conversation_id"]
+        await bench.idle(other)
+        await bench.send("POST", f"/{other}/handoff", {})
+        shown = await run(tmp_path, "queue", "--json")
+        assert len(shown.stdout.splitlines()) == 1
+        assert "1 shown, there are more" in shown.stderr
+
+
 async def test_somebody_joins_talks_asks_and_hands_back(tmp_path: Path) -> None:
     """What is typed is said; what comes is printed; each command is one event; a wrong one is told and ends nothing."""
     async with queued(tmp_path) as (bench, conversation):

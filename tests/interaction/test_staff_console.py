@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,7 +31,7 @@ from papaver.stores.memory import MemoryStore
 from papaver.stores.sqlite import SqliteStore
 from papaver.testing.clock import ManualClock, SeededIds
 from papaver.testing.company import CompanyBench, Documents, company_bench
-from papaver.testing.keys import NOW
+from papaver.testing.keys import NOW, AgentKeys
 from papaver.testing.pair import echoing
 from tests.house.company_tokens import SCOPES, TokenTable
 from tests.house.in_app import ask
@@ -253,6 +254,46 @@ async def test_the_queue_shows_who_waits_and_for_how_long() -> None:
         await window.conversation(conversation)
         await window.act(conversation, "take")
         assert "With a person 1 agent.example" in words(await window.open("/news"))
+
+
+async def test_nobodys_many_handoffs_hide_anothers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more than are shown each Personal Agent has its turn, and each of its Users; the page says that it is cut."""
+    monkeypatch.setattr("papaver.company.queueing.LISTED", 4)
+    other = AgentKeys("https://other.example/agent.json")
+    asking = [*[(other, "usr_1")] * 4, (other, "usr_2"), (None, "usr_3")]
+    async with company_bench(staffed()) as bench:
+        bench.documents.publish(other)
+        window = StaffWindow(bench.company)
+        ids: list[str] = []
+        for agent, user in asking:
+            assert ("there are more" in words(await window.open())) is (len(ids) > 4)
+            whose: dict[str, Any] = {"agent": agent, "sub": user, "sid": f"sid_{user}"}
+            ids.append((await bench.start("Hello", **whose)).json["conversation_id"])
+            assert (await bench.send("POST", f"/{ids[-1]}/handoff", {}, **whose)).status == 202
+            bench.clock.advance(1)
+        page = await window.open()
+        assert "4 shown, there are more." in words(page)
+        shown = re.findall(r'conversations/(\w[\w-]*)"', page.body.decode())
+        assert [ids.index(one) for one in shown] == [0, 5, 4, 1]
+        found = await bench.company.staff.queue_shown()
+        assert ([row.conversation_id for row in found.rows], found.more) == (shown, True)
+
+
+async def test_what_somebody_has_is_shown_however_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that nobody loses their own seat; of as many as are shown none is left out."""
+    monkeypatch.setattr("papaver.company.queueing.LISTED", 2)
+    async with company_bench(staffed()) as bench:
+        ids = [(await bench.start("Hello")).json["conversation_id"] for _ in range(4)]
+        for one in ids:
+            await bench.idle(one)
+            await bench.send("POST", f"/{one}/handoff", {})
+            bench.clock.advance(1)
+        await bench.company.people.human_joined(ConversationId(ids[1]), Person("aut_kim", "Kim"))
+        for waiting, more in ((3, True), (2, False)):
+            found = await bench.company.staff.queue_shown()
+            assert [row.person is None for row in found.rows] == [True, True, False]
+            assert (found.rows[2].conversation_id, found.more) == (ids[1], more), waiting
+            await bench.company.people.close(ConversationId(ids[0]))
 
 
 @pytest.mark.requirement("papaver-146")

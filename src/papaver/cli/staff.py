@@ -17,7 +17,7 @@ from papaver.cli.options import command
 from papaver.cli.run import Run
 from papaver.cli.table import show_table
 from papaver.company.app import Company
-from papaver.company.staff import Attended
+from papaver.company.staff import Attended, Queue
 from papaver.protocol.conversation.model import Author
 
 __all__ = ["queue", "staff"]
@@ -41,7 +41,8 @@ def staff() -> None:
 def queue(run: Run, config: Path | None, target: str | None) -> None:
     """List the conversations in which a person is waited for, the longest first, and those that somebody has."""
     company = the_company(find(config, target))
-    rows, now = asyncio.run(_queue(company)), time.time()
+    found, now = asyncio.run(_queue(company)), time.time()
+    rows = found.rows
     for row in rows:
         run.line(
             conversation_id=row.conversation_id,
@@ -62,13 +63,15 @@ def queue(run: Run, config: Path | None, target: str | None) -> None:
     )
     if not rows:
         run.say("Nobody waits.")
+    if found.more:
+        run.note(f"{len(rows)} shown, there are more: each Personal Agent has its turn, and each of its Users.")
 
 
-async def _queue(company: Company) -> tuple[Attended, ...]:
+async def _queue(company: Company) -> Queue:
     from papaver.adapters.running import running
 
     async with running(company, turns=False):
-        return await company.staff.queue()
+        return await company.staff.queue_shown()
 
 
 def _who(person: Author | None) -> str:

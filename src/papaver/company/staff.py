@@ -10,16 +10,15 @@ from typing import Final
 
 from papaver.company.holding import Holding
 from papaver.company.people import People
+from papaver.company.queueing import listed
 from papaver.ports.company import ConversationLog, Slice
 from papaver.protocol.conversation.model import Author, Event, Responder, Status
 from papaver.protocol.conversation.state import Head
 from papaver.protocol.errors import ConversationNotFound
 from papaver.protocol.terms import AccountId, ClientId, ConversationId, EventId, MessageId, UserId
 
-__all__ = ["Attended", "Seat", "Staff", "attended"]
+__all__ = ["Attended", "Queue", "Seat", "Staff", "attended"]
 
-LISTED: Final = 500
-"""Conversations in the queue that are shown at once."""
 LOOK_EVERY: Final = 5.0
 """Seconds between two looks at the queue, and after which a seat looks whether the Company still runs."""
 
@@ -43,6 +42,14 @@ class Attended:
     since: datetime
     direct: bool
     parent: ConversationId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What is shown of the queue. `more`: there are others, which are not shown."""
+
+    rows: tuple[Attended, ...]
+    more: bool
 
 
 def attended(head: Head) -> Attended:
@@ -105,8 +112,16 @@ class Staff:
         self._log, self._people, self._holding = log, people, holding
 
     async def queue(self) -> tuple[Attended, ...]:
-        """Who waits, the longest first, then what somebody has; at most 500."""
-        return tuple(map(attended, await self._log.attention(LISTED)))
+        """Who waits, the longest first, then what somebody has; at most 500 of each.
+
+        When more wait, each Personal Agent has its turn, and each of its Users.
+        """
+        return (await self.queue_shown()).rows
+
+    async def queue_shown(self) -> Queue:
+        """The same, and whether there are more."""
+        found = await listed(self._log)
+        return Queue(tuple(map(attended, found.heads)), found.more)
 
     async def waiting(self) -> AsyncIterator[Attended]:
         """Each conversation that waits for a person, as it comes, the longest first; ends when the Company stops."""

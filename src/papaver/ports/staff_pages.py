@@ -48,7 +48,10 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """Who waits, the longest first, and what somebody has. `root` is the public path of the console."""
+    """Who waits, the longest first, and what somebody has. `root` is the public path of the console.
+
+    `more`  there are others, which are not shown
+    """
 
     company: str
     root: str
@@ -56,6 +59,7 @@ class QueueView:
     waiting: tuple[QueueRow, ...]
     taken: tuple[QueueRow, ...]
     notice: str | None = None
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

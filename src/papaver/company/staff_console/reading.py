@@ -8,6 +8,7 @@ from typing import Final
 
 from papaver.company.holding import Hold, Holding
 from papaver.company.offer import Offer
+from papaver.company.queueing import listed
 from papaver.company.staff_console.shown import Shown, facts_of, name_of, panel_of
 from papaver.company.staff_console.visits import Visitor
 from papaver.ports.company import ConversationLog
@@ -21,8 +22,6 @@ from papaver.protocol.terms import ConversationId
 
 __all__ = ["LONGEST", "Reading"]
 
-LISTED: Final = 500
-"""Conversations that the queue shows."""
 PAGE: Final = 100
 """Events on one page."""
 PARENT_PAGE: Final = 30
@@ -44,7 +43,8 @@ class Reading:
 
     async def queue(self, visitor: Visitor, notice: str | None = None) -> QueueView:
         shown, now = self._shown(visitor), self._now()
-        rows = [shown.row(head, now) for head in await self.log.attention(LISTED)]
+        found = await listed(self.log)
+        rows = [shown.row(head, now) for head in found.heads]
         return QueueView(
             company=self.offer.name,
             root=self.root,
@@ -52,6 +52,7 @@ class Reading:
             waiting=tuple([row for row in rows if row.holder is None]),
             taken=tuple([row for row in rows if row.holder is not None]),
             notice=notice,
+            more=found.more,
         )
 
     async def page(self, visitor: Visitor, conversation: ConversationId, before: int | None = None) -> ConversationView:
