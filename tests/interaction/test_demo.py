@@ -15,10 +15,10 @@ import pytest
 from tests.interop.processes import environment, papaver, started
 
 LYING = """
-    import papaver.demo.outfitter.app as app
+    import papaver.demo.outfitter.agents as agents
 
-    true = app.answer_turn
-    app.answer_turn = lambda shop, turn: true(shop, turn).replace("$", "$1")
+    true = agents.answer_turn
+    agents.answer_turn = lambda shop, turn: true(shop, turn).replace("$", "$1")
 """
 SABOTEURS = {
     "records a retry again": (
@@ -55,13 +55,57 @@ SABOTEURS = {
         8,
         "there is one answer",
     ),
+    "streams another message": (
+        """
+    from dataclasses import replace
+    from papaver.stores.deltas import LocalDeltas
+
+    publish = LocalDeltas.publish
+    LocalDeltas.publish = lambda self, at, delta: publish(self, at, replace(delta, message_id="cm_other"))
+""",
+        9,
+        "the answer has the id of its pieces",
+    ),
+    "answers for its people": (
+        """
+    from papaver.company.people import AGENT, People
+
+    post = People.post
+
+    async def unsigned(self, conversation, text, *, author=AGENT, key=None, person_id=None):
+        return await post(self, conversation, text, author=AGENT, key=key, person_id=person_id)
+
+    People.post = unsigned
+""",
+        11,
+        "once",
+    ),
+    "never asks for the User": (
+        """
+    from papaver.company.turn import Turn
+
+    Turn.request_user = lambda self, reason: None
+""",
+        12,
+        "the Company asks for the User, once",
+    ),
+    "puts other words on the card": (
+        """
+    from papaver.demo.outfitter.database import Shop
+
+    write = Shop.write_gift_card
+    Shop.write_gift_card = lambda self, key, text: write(self, key, text.upper())
+""",
+        12,
+        "exactly one such row",
+    ),
     "answers about an order without access": (
         """
     from papaver.company.turn import Turn
 
     Turn.require = lambda self, *scopes: "acct_1"
 """,
-        9,
+        13,
         "the Company asks for access, once",
     ),
     "goes on after a disconnect": (
@@ -70,7 +114,7 @@ SABOTEURS = {
 
     GrantRow.stands = lambda self, now: True
 """,
-        13,
+        17,
         "the next call is signed out",
     ),
     "does not close": (
@@ -79,7 +123,7 @@ SABOTEURS = {
 
     d._close = lambda command, head, draft: draft.change(d._answered(draft, head, 200))
 """,
-        12,
+        16,
         "the conversation is closed",
     ),
     "says that it closed, and goes on": (
@@ -90,7 +134,7 @@ SABOTEURS = {
         d.Answered(200, head.id, d.Status.CLOSED, draft.responder, draft.last_seq)
     )
 """,
-        12,
+        16,
         "a further message is refused",
     ),
 }
@@ -104,6 +148,10 @@ STEPS = [
     "Change that article in the shop's database, and ask the same again",
     "Send a message twice with one id, as after a lost answer",
     "Kill the Company while it works on an answer, start it again, and resume",
+    "Hear an answer while it is still written",
+    "Kill the Company in the middle of a streamed answer",
+    "Ask for a person, who answers at the staff console",
+    "The Company asks for the User, who says yes: a Direct Conversation",
     "Ask about an order, and sign in for the answer",
     "Ask for an exchange, which needs more: step up",
     "Call the shop's own API with the same access",
@@ -137,7 +185,7 @@ def _alive(pid: int) -> bool:
 @pytest.mark.requirement("3.2-02", "3.2-03", "8.1-01")
 @pytest.mark.parametrize("browser", ["forms", pytest.param("chromium", marks=pytest.mark.needs("chromium"))])
 def test_every_step_is_verified_and_nothing_is_left_behind(tmp_path: Path, browser: str) -> None:
-    """Questions, an UPDATE, a retry, a kill, a sign-in, an exchange after a step-up, a close and a disconnect."""
+    """Questions, an UPDATE, a retry, two kills, a person, the User, a sign-in, an exchange, a close, a disconnect."""
     hidden = {"PATH": os.devnull} if browser == "forms" else {}
     done = papaver("demo", "--seed", 7, env={"TMPDIR": str(tmp_path), **hidden})
     assert done.returncode == 0, done.stderr
@@ -145,12 +193,12 @@ def test_every_step_is_verified_and_nothing_is_left_behind(tmp_path: Path, brows
     titles = re.findall(r"^(\d+)\. (.*)$", done.stdout, re.MULTILINE)
     assert titles == [(str(number), title) for number, title in enumerate(STEPS, 1)]
     assert done.stdout.splitlines()[0].startswith("papaver demo, seed 7:")
-    assert done.stdout.splitlines()[-1] == "All 13 steps were verified."
-    assert done.stdout.count("so does the answer") == 8
-    assert "SIGKILL to process" in done.stdout
+    assert done.stdout.splitlines()[-1] == "All 17 steps were verified."
+    assert done.stdout.count("so does the answer") == 11
+    assert done.stdout.count("SIGKILL to process") == 2
     assert list(tmp_path.iterdir()) == []
     pids = {int(pid) for pid in re.findall(r"process (\d+)", done.stdout)}
-    assert len(pids) == 3
+    assert len(pids) == 4
     assert [pid for pid in pids if _alive(pid)] == []
 
 

@@ -23,11 +23,22 @@ from papaver.adapters.loopback import LoopbackListener
 from papaver.adapters.system import SystemIds
 from papaver.personal_agent.content import compose
 from papaver.personal_agent.conversation import Conversation
+from papaver.personal_agent.direct import Agreed
 from papaver.personal_agent.discovered import DiscoveredCompany
+from papaver.personal_agent.events import LiveEvents
 from papaver.personal_agent.identity import Identity
 from papaver.personal_agent.ids import message_id
+from papaver.personal_agent.outbox import Target
 from papaver.personal_agent.sign_in import DirectSignIn
-from papaver.protocol.conversation.model import AuthorizationNeeded, MessageAdded, Role
+from papaver.protocol.conversation.model import (
+    AuthorizationNeeded,
+    DirectClosed,
+    Event,
+    MessageAdded,
+    Role,
+    TextDelta,
+    UserRequested,
+)
 from papaver.protocol.dialect import Wanted
 from papaver.protocol.terms import ClientId
 from papaver.stores.sqlite.vault import SqliteVault
@@ -50,6 +61,8 @@ class Dana:
         self._conversation: Conversation | None = None
         self._listener: LoopbackListener | None = None
         self._begun: DirectSignIn | None = None
+        self._live: LiveEvents | None = None
+        self._asked: UserRequested | None = None
 
     async def discover(self, domain: str) -> dict[str, Any]:
         """Every check of section 3."""
@@ -82,13 +95,54 @@ class Dana:
         """Send one message, then the same again, as an agent does that never heard the first answer (8.3)."""
         message = compose(message_id(SystemIds()), text)
         for _ in range(2):
-            await self._open_session.deliver(message, self._open_conversation.id, Wanted())
+            await self._open_session.deliver(message, Target(self._open_conversation.id), Wanted())
         return {**await self._read(), "message_id": message.id}
 
     async def say_only(self, text: str) -> dict[str, Any]:
         """Send a message and do not wait for the answer."""
         message = await self._open_conversation.say(text)
         return {"message_id": message.id}
+
+    async def hear(self, text: str) -> dict[str, Any]:
+        """Send a message and read until it is in the conversation: what is written from now on is heard (8.6)."""
+        message = await self._open_conversation.say(text)
+        self._live = self._open_conversation.live()
+        read: list[Event] = []
+        async for found in self._live:
+            if not isinstance(found, TextDelta):
+                read.append(found)
+                if isinstance(found, MessageAdded) and found.message.id == message.id:
+                    break
+        return {**self._told(read), "message_id": message.id}
+
+    async def hear_beginning(self) -> dict[str, Any]:
+        """Read on until a piece of the answer is there."""
+        assert self._live is not None
+        read: list[Event] = []
+        async for found in self._live:
+            if not isinstance(found, TextDelta):
+                read.append(found)
+            elif found.so_far:
+                return {**self._told(read), "reply_id": found.message_id, "so_far": found.so_far}
+        return {**self._told(read), "reply_id": None, "so_far": ""}
+
+    async def hear_on(self) -> dict[str, Any]:
+        """Read on to the end of what is being written."""
+        assert self._live is not None
+        return self._told([found async for found in self._live if not isinstance(found, TextDelta)])
+
+    async def talk_directly(self, words: str) -> dict[str, Any]:
+        """The User says yes to what the Company asked for, in their own words, and reads its answer (8.10)."""
+        assert self._asked is not None
+
+        async def ask_user(_: UserRequested) -> Agreed:
+            return Agreed(words)
+
+        direct = await self._open_conversation.answer_request(self._asked, ask_user)
+        assert direct is not None
+        told = self._told([event async for event in direct.events()])
+        await direct.close()
+        return {**told, "conversation_id": direct.id, "parent_id": self._open_conversation.id}
 
     async def resume(self, conversation_id: str) -> dict[str, Any]:
         """The same conversation in another Session, from where its events were handled last."""
@@ -161,21 +215,25 @@ class Dana:
 
     async def _read(self) -> dict[str, Any]:
         """All new messages, as (role, id, text)."""
+        return self._told([event async for event in self._open_conversation.events()])
+
+    def _told(self, events: list[Event]) -> dict[str, Any]:
         conversation = self._open_conversation
-        messages: list[list[str | None]] = []
-        needs: list[str] = []
-        async for event in conversation.events():
-            if isinstance(event, MessageAdded):
-                messages.append([event.message.role.value, event.message.id, event.message.text])
-            elif isinstance(event, AuthorizationNeeded):
-                needs.append(event.scope)
-        replies = [text for role, _, text in messages if role == Role.COMPANY.value]
+        said = [event.message for event in events if isinstance(event, MessageAdded)]
+        replies = [message for message in said if message.role is Role.COMPANY]
+        for event in events:
+            if isinstance(event, UserRequested):
+                self._asked = event
         return {
             "conversation_id": conversation.id,
             "status": conversation.status.value,
-            "messages": messages,
-            "replies": replies,
-            "needs": needs,
+            "responder": conversation.responder.value,
+            "messages": [[message.role.value, message.id, message.text] for message in said],
+            "replies": [message.text for message in replies],
+            "authors": [[message.author.type.value, message.author.name] for message in replies],
+            "needs": [event.scope for event in events if isinstance(event, AuthorizationNeeded)],
+            "asked": [event.reason for event in events if isinstance(event, UserRequested)],
+            "left": [event.conversation_id for event in events if isinstance(event, DirectClosed)],
         }
 
     @property
@@ -197,6 +255,10 @@ async def _serve(dana: Dana) -> None:
         "say": dana.say,
         "say_twice": dana.say_twice,
         "say_only": dana.say_only,
+        "hear": dana.hear,
+        "hear_beginning": dana.hear_beginning,
+        "hear_on": dana.hear_on,
+        "talk_directly": dana.talk_directly,
         "resume": dana.resume,
         "read_again": dana.read_again,
         "sign_in": dana.sign_in,

@@ -77,6 +77,11 @@ class ShopRows:
         sql = "SELECT days, text FROM policies WHERE topic = ?"
         return Question(f"What is your policy on {topic}?", "days", sql, (topic,), ("count", "text"))
 
+    def gift_card(self) -> Question:
+        """What the User writes on a gift card, drawn at random; true once the shop's database has it, word by word."""
+        text = f"For {self._draw.choice(('Ada', 'Grace', 'Mary'))}, with {self._draw.randrange(2, 99)} good wishes!"
+        return Question(text, text, "SELECT text FROM gift_cards WHERE text = ?", (text,), ("text",))
+
     def truth(self, question: Question) -> tuple[str, ...]:
         """What a true reply says at this moment, word by word."""
         rows = self.rows(question.sql, *question.values)

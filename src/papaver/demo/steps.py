@@ -16,10 +16,11 @@ from typing import Any, Final
 from papaver.demo.authority import Authority
 from papaver.demo.outcome import DemoFailed, check
 from papaver.demo.outfitter.accounts import Users
+from papaver.demo.outfitter.colleagues import COLLEAGUE
 from papaver.demo.outfitter.database import ACCOUNTS, Shop
 from papaver.demo.processes import AgentProcess, Child, run_once
 from papaver.demo.shop import Question, ShopRows, says_none
-from papaver.demo.user import Place, the_user
+from papaver.demo.user import Colleague, Place, the_user
 
 __all__ = ["CLIENT_ID", "DOMAIN", "Journey", "journey"]
 
@@ -73,6 +74,10 @@ class Journey:
         self._changed(article)
         self._retried(self._rows.policy_question())
         self._killed(self._rows.article_question(), conversation)
+        self._heard_live(self._rows.article_question())
+        self._killed_within(self._rows.article_question(), conversation)
+        self._with_a_person(self._rows.article_question())
+        self._directly(self._rows.gift_card())
         order = self._rows.order_question(ACCOUNT)
         self._signed_in(order)
         self._exchanged(self._rows.exchange_question(order))
@@ -93,7 +98,7 @@ class Journey:
         self._authority = Authority(self.folder)
         self._shop, self._gate = self.folder / "shop.db", self.folder / "gate"
         Shop(self._shop).fill(self.seed)
-        self.password = secrets.token_urlsafe(12)
+        self.password, self._staff = secrets.token_urlsafe(12), secrets.token_urlsafe(12)
         Users(self._shop).add(EMAIL, ACCOUNT, self.password)
         self._rows = ShopRows(self._shop, self.seed)
         self.home = self.folder / "home"
@@ -176,20 +181,102 @@ class Journey:
     def _killed(self, question: Question, conversation: str) -> None:
         self._step("Kill the Company while it works on an answer, start it again, and resume")
         reached = self._gate.with_suffix(".reached")
-        self._gate.touch()
+        self._gate_at("before")
         message = self._agent.do("say_only", text=question.text)["message_id"]
         self._wait_for(reached)
         check("the handler runs in the Company's process", str(self._company.pid), reached.read_text(encoding="ascii"))
-        status = self._company.kill()
-        self._children.remove(self._company)
-        self._show(f"SIGKILL to process {self._company.pid} inside its handler; it ended with {status}")
-        self._gate.unlink()
-        self._company = self._serve(self._port)
-        self._show(f"started again as process {self._company.pid}")
+        self._killed_and_started("inside its handler")
         answer = self._agent.do("resume", conversation_id=conversation)
         self._answered(question, answer)
         self._once(message)
         self._show("the message was recorded once and answered once, in another Session")
+
+    def _heard_live(self, question: Question) -> None:
+        self._step("Hear an answer while it is still written")
+        begun = self._begun(question)
+        self._gate.unlink()
+        ended = self._agent.do("hear_on")
+        self._answered(question, ended)
+        check("the answer has the id of its pieces (8.6)", begun["reply_id"], ended["messages"][-1][1])
+        check("and begins as they did", True, ended["replies"][0].startswith(begun["so_far"]))
+
+    def _killed_within(self, question: Question, conversation: str) -> None:
+        self._step("Kill the Company in the middle of a streamed answer")
+        begun = self._begun(question)
+        self._killed_and_started("while it wrote")
+        answer = self._agent.do("resume", conversation_id=conversation)
+        self._answered(question, answer)
+        self._once(begun["message_id"])
+        self._show("what was half said is not in the conversation; the answer is, once and whole")
+
+    def _begun(self, question: Question) -> dict[str, Any]:
+        """The agent hears the beginning of the answer, in the middle of which the handler waits."""
+        self._gate_at("before")
+        asked = self._agent.do("hear", text=question.text)
+        self._gate_at("within")
+        begun = self._agent.do("hear_beginning")
+        self._heard += [*asked["messages"], *begun["messages"]]
+        check("no answer is there yet", [], begun["replies"])
+        check("and yet its beginning is heard", True, bool(begun["so_far"]))
+        self._show(f"… {begun['so_far'].rstrip()} …")
+        return {**asked, **begun}
+
+    def _gate_at(self, place: str) -> None:
+        """At once the whole word, never a part of it."""
+        new = self._gate.with_suffix(".new")
+        new.write_text(place, encoding="ascii")
+        new.replace(self._gate)
+
+    def _killed_and_started(self, where: str) -> None:
+        status = self._company.kill()
+        self._children.remove(self._company)
+        self._show(f"SIGKILL to process {self._company.pid} {where}; it ended with {status}")
+        self._gate.unlink()
+        self._company = self._serve(self._port)
+        self._show(f"started again as process {self._company.pid}")
+
+    def _with_a_person(self, question: Question) -> None:
+        self._step("Ask for a person, who answers at the staff console")
+        asked = self._agent.do("say_only", text=f"I would like to ask a person. {question.text}")
+        person = Colleague(self._place, f"{BASE_URL}/staff", self._staff)
+        seen = person.take_over(question.text)
+        check("the console shows what was asked", True, question.text in seen)
+        truth = " ".join(self._rows.truth(question))
+        person.answer(f"It is me, {COLLEAGUE}. {question.about}: {truth}.")
+        answer = self._agent.do("go_on")
+        self._heard += answer["messages"]
+        check("a person answers", "human", answer["responder"])
+        said = [text for (kind, _), text in zip(answer["authors"], answer["replies"], strict=True) if kind == "human"]
+        check("once", 1, len(said))
+        check("under their own name (8.8)", ["human", COLLEAGUE], answer["authors"][-1])
+        self._show(f"> I would like to ask a person. {question.text}")
+        self._show(f"< {COLLEAGUE}, a person: {said[0]}")
+        self._rows.check_true(question, said[0])
+        check("the message was recorded once", 1, sum(id == asked["message_id"] for _, id, _ in self._heard))
+        person.hand_back()
+        self._show(f"{COLLEAGUE} took it over in the queue at {BASE_URL}/staff, answered, and handed it back")
+        again = self._rows.article_question()
+        answer = self._agent.do("say", text=again.text)
+        self._answered(again, answer)
+        check("the Company Agent answers again", "agent", answer["responder"])
+
+    def _directly(self, words: Question) -> None:
+        self._step("The Company asks for the User, who says yes: a Direct Conversation")
+        asked = self._agent.do("say", text="Please wrap the next order as a gift.")
+        self._heard += asked["messages"]
+        check("the Company asks for the User, once", 1, len(asked["asked"]))
+        self._show(f"< {asked['replies'][0]}")
+        self._show(f"user_requested event: {asked['asked'][0]}")
+        said = self._agent.do("talk_directly", words=words.text)
+        check("it is a conversation of its own", True, said["conversation_id"] != said["parent_id"])
+        check("in which the User speaks", ["user", words.text], [said["messages"][0][0], said["messages"][0][2]])
+        self._show(f"> the User: {words.text}")
+        self._show(f"< {said['replies'][-1]}")
+        truth = self._rows.check_true(words, said["replies"][-1])
+        self._show(f"{_as_typed(words)}\n     says {truth[0]!r}: the User's own words, unchanged")
+        after = self._agent.do("go_on")
+        self._heard += after["messages"]
+        check("the conversation before it knows that it is over", [said["conversation_id"]], after["left"])
 
     def _signed_in(self, question: Question) -> None:
         self._step("Ask about an order, and sign in for the answer")
@@ -328,6 +415,8 @@ class Journey:
             "OUTFITTER_SHOP": str(self._shop),
             "OUTFITTER_STORE": str(self._store),
             "OUTFITTER_GATE": str(self._gate),
+            "OUTFITTER_AGENT": "generator",
+            "OUTFITTER_STAFF": self._staff,
             "PAPAVER_RESOLVE": self._agent_at,
             "PAPAVER_CA_FILE": str(self.ca_file),
         }

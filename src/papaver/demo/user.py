@@ -27,7 +27,7 @@ from papaver.demo.outcome import DemoFailed
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserType
 
-__all__ = ["ChromiumUser", "FormsUser", "Place", "User", "the_user"]
+__all__ = ["ChromiumUser", "Colleague", "FormsUser", "Place", "User", "the_user"]
 
 CHROMIUM: Final = ("chromium", "chromium-browser", "google-chrome")
 MOST_HOPS: Final = 20
@@ -205,6 +205,39 @@ class FormsUser:
         return _Mapped(host, self.place)
 
 
+class Colleague(FormsUser):
+    """A person of the Company at its staff console, by its pages' own forms (8.9)."""
+
+    def __init__(self, place: Place, console: str, password: str) -> None:
+        super().__init__(place)
+        page = self._open("GET", console)
+        self._queue = self._send(page, page.form_with("password"), [("password", password)])
+
+    def take_over(self, text: str) -> str:
+        """Take the conversation in the queue in which this was said; all that its page shows. Raises DemoFailed."""
+        for link in self._queue.links:
+            if "/conversations/" in link:
+                page = self._open("GET", urljoin(self._queue.url, link))
+                if text in page.text:
+                    self._do(page, "take")
+                    return page.text
+        raise DemoFailed("nobody in the queue asks that", expected=text, found=self._queue.text)
+
+    def answer(self, text: str) -> None:
+        self._do(self._here, "say", text=text)
+
+    def hand_back(self) -> None:
+        self._do(self._here, "back")
+
+    def _do(self, page: _Page, action: str, **typed: str) -> None:
+        form = next((one for one in page.forms if one.action.endswith(f"/{action}")), None)
+        if form is None:
+            raise DemoFailed(f"the staff console has no form to {action}", found=page.text)
+        self._here = self._send(page, form, [(name, typed.get(name, value)) for name, value in form.fields])
+        if self._here.status != 200:
+            raise DemoFailed(f"the staff console did not {action}", found=self._here.text)
+
+
 class _Mapped(http.client.HTTPSConnection):
     """TLS to a name that is served on this machine."""
 
@@ -232,6 +265,7 @@ class _Page(HTMLParser):
         super().__init__()
         self.url, self.status = url, status
         self.forms: list[_Form] = []
+        self.links: list[str] = []
         self._words: list[str] = []
         self.feed(document)
 
@@ -249,10 +283,14 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
-        if tag == "form":
+        if tag == "a":
+            self.links.append(found.get("href", ""))
+        elif tag == "form":
             self.forms.append(_Form(found.get("action", ""), [], []))
         elif tag == "input" and self.forms and (found.get("type") != "checkbox" or "checked" in found):
             self.forms[-1].fields.append((found.get("name", ""), found.get("value", "")))
+        elif tag == "textarea" and self.forms:
+            self.forms[-1].fields.append((found.get("name", ""), ""))
         elif tag == "button" and self.forms:
             self.forms[-1].buttons.append((found.get("name", ""), found.get("value", "")))
 

@@ -31,7 +31,7 @@ def settings(kind: str, shop: Shop, passed: list[str]) -> dict[str, Any]:
     table.issue("reads", ACCOUNTS[0], "orders:read")
     table.issue("writes", ACCOUNTS[0], "orders:read", "orders:write")
     return {
-        "handler": agent_of(kind, shop, lambda: passed.append(kind)),
+        "handler": agent_of(kind, shop, passed.append),
         "company_agent": CompanyAgent(tools_of(shop)),
         "sign_in": table,
         "scopes": SCOPES,
@@ -72,4 +72,4 @@ async def test_the_model_s_agent_tells_of_its_actions(shop: Shop) -> None:
 def test_there_is_no_other_agent(shop: Shop) -> None:
     """A mistyped setting says what there is."""
     with pytest.raises(ValueError, match="expected one of function, generator, pydantic-ai"):
-        agent_of("model", shop, lambda: None)
+        agent_of("model", shop, print)

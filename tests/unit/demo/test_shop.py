@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -28,6 +28,8 @@ class Asked:
     text: str
     account: str
     id: str = "turn_1"
+    direct: bool = False
+    author_type: str = "agent"
     needed: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
 
     def require(self, *scopes: str) -> str:
@@ -68,6 +70,16 @@ def test_the_shop_s_own_answers_are_true(path: Path, seed: int) -> None:
         rows.check_true(question, reply)
     assert caught.value.found == reply
     assert says_none(answer(shop, question.text), before)
+
+
+def test_a_gift_card_gets_the_users_own_words_only(path: Path) -> None:
+    """Once, word by word; nothing that a Personal Agent says in a Direct Conversation gets there (8.8)."""
+    shop, card = Shop(path), ShopRows(path, 7).gift_card()
+    said = answer_turn(shop, cast("Any", Asked(card.text, "acct_1", direct=True)))
+    assert (said, ShopRows(path, 7).rows("SELECT text FROM gift_cards")) == ("What shall the gift card say?", [])
+    for _ in range(2):
+        reply = answer_turn(shop, cast("Any", Asked(card.text, "acct_1", direct=True, author_type="human")))
+        assert ShopRows(path, 7).check_true(card, reply) == (card.text,)
 
 
 @pytest.mark.parametrize(

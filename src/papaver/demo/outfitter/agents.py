@@ -29,20 +29,26 @@ AGENTS: Final = ("function", "generator", "pydantic-ai")
 Call = tuple[str, Mapping[str, object]]
 
 
-def agent_of(kind: str, shop: Shop, ready: Callable[[], None]) -> Handler | Runs:
-    """What answers. `ready` is called in a thread before each answer, and may block. Raises ValueError."""
+def agent_of(kind: str, shop: Shop, ready: Callable[[str], None]) -> Handler | Runs:
+    """What answers. `ready` is called in a thread "before" each answer and "within" one in pieces, and may block.
+
+    Raises ValueError.
+    """
     if kind not in AGENTS:
         raise ValueError(f"OUTFITTER_AGENT is {kind!r}, expected one of {', '.join(AGENTS)}")
 
     def say(turn: Turn) -> str:
-        ready()
+        ready("before")
         return answer_turn(shop, turn)
 
     async def whole(turn: Turn) -> str:
         return await asyncio.to_thread(say, turn)
 
     async def in_pieces(turn: Turn) -> AsyncIterator[str]:
-        for piece in re.findall(r"\S+\s*", await whole(turn)):
+        pieces = re.findall(r"\S+\s*", await whole(turn))
+        for number, piece in enumerate(pieces):
+            if number == len(pieces) // 2:
+                await asyncio.to_thread(ready, "within")
             yield piece
 
     if kind == "pydantic-ai":
@@ -79,7 +85,7 @@ def _exchange(given: Mapping[str, Any]) -> Confirmation:
     return Confirmation(f"Exchange of order #{given['number']}", f"for size {given['size']}")
 
 
-def _with_a_model(ready: Callable[[], None]) -> Runs:
+def _with_a_model(ready: Callable[[str], None]) -> Runs:
     """An agent of pydantic-ai over a model that needs no network. Raises ImportError without its extra."""
     from pydantic_ai import Agent
     from pydantic_ai.models.function import FunctionModel
@@ -101,14 +107,14 @@ def _with_a_model(ready: Callable[[], None]) -> Runs:
     return PydanticAgent(Agent(model, deps_type=Turn, instructions="Answer for the outfitter, in one sentence or two."))
 
 
-def _step(messages: list[ModelMessage], ready: Callable[[], None]) -> str | Call:
+def _step(messages: list[ModelMessage], ready: Callable[[str], None]) -> str | Call:
     """What a model does next: call the tool that the newest message is about, then say what it returned."""
     from pydantic_ai.messages import ToolReturnPart, UserPromptPart
 
     last = messages[-1].parts[-1]
     if isinstance(last, ToolReturnPart):
         return str(last.content)
-    ready()
+    ready("before")
     prompt = next(part for part in reversed(messages[-1].parts) if isinstance(part, UserPromptPart))
     shown = json.loads(re.sub(r"(?s).*?`{3,}json\n(.*)\n`{3,}\Z", r"\1", str(prompt.content)))
     question = "\n\n".join(message.get("text", "") for message in shown["messages"])

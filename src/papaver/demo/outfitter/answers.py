@@ -13,11 +13,24 @@ READ, WRITE = "orders:read", "orders:write"
 ORDER = re.compile(r"order\s*#?\s*(\d{3,6})", re.IGNORECASE)
 SIZE = re.compile(r"\b(?:size|in)\s+(XL|S|M|L)\b", re.IGNORECASE)
 EXCHANGE = re.compile(r"\bexchange\b", re.IGNORECASE)
+PERSON = re.compile(r"\ba (?:person|colleague)\b", re.IGNORECASE)
+GIFT = re.compile(r"\bgift\b", re.IGNORECASE)
 
 
 def answer_turn(shop: Shop, turn: Turn) -> str:
-    """The answer to a turn: what is about an order needs the User's account, and an exchange may change it (8.11)."""
+    """The answer to a turn: what is about an order needs the User's account, and an exchange may change it (8.11).
+
+    A person is asked for when one is wanted (8.9). A gift card is written by the User themselves (8.10).
+    """
     question = turn.text
+    if turn.direct:
+        return _gift_card(shop, turn)
+    if PERSON.search(question):
+        turn.hand_off()
+        return "I ask for a colleague."
+    if GIFT.search(question):
+        turn.request_user("What shall the gift card say?")
+        return "The User writes the gift card themselves."
     found = ORDER.search(question)
     if found is None:
         return answer(shop, question)
@@ -27,6 +40,14 @@ def answer_turn(shop: Shop, turn: Turn) -> str:
             return "Which size would you like instead: S, M, L or XL?"
         return exchange(shop, turn.id, number, turn.require(READ, WRITE), size.group(1))
     return order(shop, number, turn.require(READ))
+
+
+def _gift_card(shop: Shop, turn: Turn) -> str:
+    """Only words of the User's own get onto a card (8.8)."""
+    if turn.author_type != "human" or not turn.text:
+        return "What shall the gift card say?"
+    shop.write_gift_card(turn.id, turn.text)
+    return f"The gift card will say: {turn.text}"
 
 
 def answer(shop: Shop, question: str) -> str:

@@ -2,7 +2,7 @@
 
 Settings come from the environment, so that any ASGI server can run `papaver.demo.outfitter.app:build`:
 `OUTFITTER_DOMAINS` (separated by commas), `OUTFITTER_BASE_URL`, `OUTFITTER_ISSUER`, `OUTFITTER_SHOP` and
-`OUTFITTER_STORE` (database files), `OUTFITTER_GATE`, `OUTFITTER_AGENT`.
+`OUTFITTER_STORE` (database files), `OUTFITTER_GATE`, `OUTFITTER_AGENT`, `OUTFITTER_STAFF` (a password).
 """
 
 # No postponed annotations here: FastAPI could not resolve the ones of `outfitter`'s routes, which name local values.
@@ -24,6 +24,7 @@ from papaver.company.company_agent import CompanyAgent
 from papaver.demo.outfitter.accounts import Users
 from papaver.demo.outfitter.agents import agent_of, tools_of
 from papaver.demo.outfitter.answers import READ, WRITE
+from papaver.demo.outfitter.colleagues import Colleagues, add_colleagues
 from papaver.demo.outfitter.database import NoSuchSize, Shop
 from papaver.demo.outfitter.sign_in_page import SIGN_IN_PAGE, add_sign_in_page
 from papaver.stores.sqlite import SqliteStore
@@ -40,7 +41,8 @@ SCOPES = (
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`domains`  the shop's own, the first one first: one Company on all of them, under one issuer (3.2)
-    `gate`     for the demo's kill: while that file exists, the handler says so in `<gate>.reached` and waits
+    `gate`     for the demo: while that file names a place, the handler stops there, and says so in `<gate>.reached`
+    `staff`    the password of its colleagues, who answer at the staff console; without, there is none
     `agent`    what answers: "function", "generator" (it streams), or "pydantic-ai" (it has the shop's tools)
     """
 
@@ -51,6 +53,7 @@ class Settings:
     store: Path
     gate: Path | None = None
     agent: str = "function"
+    staff: str | None = None
 
 
 @dataclass
@@ -73,12 +76,17 @@ def outfitter(settings: Settings, network: NetworkSettings | None = None) -> Fas
         sign_in=issuer,
         scopes=SCOPES,
         company_agent=CompanyAgent(tools_of(shop)),
+        staffed=settings.staff is not None,
         apis=[OpenApi(f"https://{settings.domains[0]}/openapi.json", "Your orders, and exchanging them")],
     )
     app = FastAPI(title="The Outfitter", version="1", servers=[{"url": f"https://{settings.domains[0]}"}])
     poppy = Poppy(app, company, network=network)
     add_sign_in_page(app, issuer, users)
 
+    if settings.staff is not None:
+        colleagues = Colleagues(settings.staff, f"{settings.base_url}/staff")
+        add_colleagues(app, colleagues)
+        company.staff_console(authenticate=colleagues.who)
     company.conversation(agent_of(settings.agent, shop, partial(_pass, settings.gate)))
 
     @app.get("/orders", operation_id="listOrders")
@@ -117,11 +125,18 @@ def outfitter(settings: Settings, network: NetworkSettings | None = None) -> Fas
     return app
 
 
-def _pass(gate: Path | None) -> None:
-    if gate is not None and gate.exists():
+def _pass(gate: Path | None, place: str) -> None:
+    if gate is not None and _stands(gate, place):
         gate.with_suffix(".reached").write_text(str(os.getpid()), encoding="ascii")
-        while gate.exists():
+        while _stands(gate, place):
             time.sleep(0.05)
+
+
+def _stands(gate: Path, place: str) -> bool:
+    try:
+        return gate.read_text(encoding="ascii") == place
+    except FileNotFoundError:
+        return False
 
 
 def build() -> FastAPI:
@@ -136,6 +151,7 @@ def build() -> FastAPI:
             store=Path(os.environ["OUTFITTER_STORE"]),
             gate=Path(gate) if gate else None,
             agent=os.environ.get("OUTFITTER_AGENT", "function"),
+            staff=os.environ.get("OUTFITTER_STAFF"),
         ),
         NetworkSettings.from_environment(),
     )

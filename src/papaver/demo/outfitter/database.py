@@ -19,6 +19,7 @@ CREATE TABLE IF NOT EXISTS orders (
     account TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS exchanges (
     id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES orders, size TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS gift_cards (id TEXT PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS users (email TEXT PRIMARY KEY, account TEXT NOT NULL UNIQUE, password_hash TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS policies (topic TEXT PRIMARY KEY, days INTEGER NOT NULL, text TEXT NOT NULL);
 """
@@ -158,6 +159,11 @@ class Shop:
         with closing(self._connect()) as connection, connection:
             connection.execute("INSERT OR IGNORE INTO exchanges VALUES (?, ?, ?)", (key, number, article.size))
         return article
+
+    def write_gift_card(self, key: str, text: str) -> None:
+        """Once for each `key`."""
+        with closing(self._connect()) as connection, connection:
+            connection.execute("INSERT OR IGNORE INTO gift_cards VALUES (?, ?)", (key, text))
 
     def policy(self, topic: str) -> str | None:
         rows = self._all("SELECT text FROM policies WHERE topic = ?", topic)
