@@ -69,6 +69,7 @@ class Asked:
     text: str
     account: str = ACCOUNTS[0]
     id: str = "turn_1"
+    direct: bool = False
     needed: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
 
     def require(self, *scopes: str) -> str:
