@@ -180,6 +180,56 @@ async def test_what_was_done_is_told_when_a_person_takes_over_meanwhile(closes: 
         assert (shop.did, len(runs)) == (["7M of acc_a"], 1 if closes else 2)
 
 
+@pytest.mark.requirement("papaver-133")
+async def test_what_an_answered_message_had_done_is_done_again_for_a_new_one() -> None:
+    """The same call, asked for once more: a reply tells of what its own messages had done."""
+    shop = Shop()
+    async with company(exchanges, CompanyAgent(shop.tools)) as bench:
+        here = (await ask(bench, **WRITES)).json["conversation_id"]
+        page = await bench.say(here, "And the same once more", query="wait=5", **WRITES)
+        assert story(page)[-2] == f"company: Your order is exchanged.\n\n{DONE}"
+        assert shop.did == ["7M of acc_a"] * 2
+        assert len({call.key for call in shop.calls}) == 2
+
+
+@pytest.mark.requirement("papaver-149")
+async def test_an_action_that_a_person_cut_off_is_not_certain_and_not_run_again() -> None:
+    """Told so beside the person's messages and in the reply after them; a message that asks anew has it done."""
+    began, sent, shop = asyncio.Event(), list[str](), Tools()
+
+    @shop.tool(scopes={WRITE}, action=True)
+    async def refund(call: ToolCall, number: int) -> str:
+        """Pays the money back."""
+        sent.append(call.key)
+        began.set()
+        if len(sent) == 1:
+            await asyncio.Event().wait()
+        return "paid"
+
+    async def answer(turn: Turn) -> str:
+        try:
+            return f"It is {await turn.tools.call('refund', {'number': 7})}."
+        except ActionFailed:
+            return "All is done!"
+
+    unsure = f"company: Refund: this did not work. {TEXTS.action_unfinished}"
+    async with company(answer, CompanyAgent(shop)) as bench:
+        here = (await bench.start("Refund 7", **WRITES)).json["conversation_id"]
+        await began.wait()
+        await bench.company.people.human_joined(here, Person("p", "Marta"))
+        page = await bench.read(here, **WRITES)
+        while unsure not in story(page):
+            page = await bench.read(here, f"cursor={page.json['cursor']}&wait=5", **WRITES)
+        await bench.company.people.human_left(here, "p")
+        page = await idle(bench, here, **WRITES)
+        assert [line for line in story(page) if line.startswith("company:")] == [unsure, unsure]
+        assert [action["certain"] for action in reply(page)["data"]["actions"]] == [False]
+        assert len(sent) == 1
+        page = await bench.say(here, "Refund 7, it never came", query="wait=5", **WRITES)
+        assert story(page)[-2] == "company: It is paid.\n\nRefund: done."
+        assert (len(sent), len(set(sent))) == (2, 2)
+
+
 @pytest.mark.requirement("ca-37", "papaver-133")
 async def test_calls_can_be_checked_before_any_of_them_runs() -> None:
     """One that would be refused keeps all of them from running; what is wrong otherwise is said when it is called."""

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import dropwhile
 from typing import Final, cast
 
 from papaver.company.account import Account
@@ -174,9 +175,10 @@ class Turns:
         return await self._sessions.holds(found)
 
     async def _said(self, head: Head) -> list[Message]:
-        """All messages since the oldest that is unanswered."""
+        """All messages since the oldest that is unanswered: a reply to what was answered stands before it."""
         count = head.last_seq - head.answered_seq
-        return messages_of(await self._log.read_back(head.id, head.last_seq + 1, count, at_least=count))
+        said = messages_of(await self._log.read_back(head.id, head.last_seq + 1, count, at_least=count))
+        return list(dropwhile(lambda one: one.role is not Role.USER, said)) if head.answered_seq else said
 
     async def _outcome(self, leased: LeasedTurn, acts: Acts) -> Outcome | None:
         """Run the handler while the lease is kept; what it raises becomes a worded failure. None: it is superseded.

@@ -56,6 +56,7 @@ class ActionOutcome:
     `summary`  what a person would have been asked to confirm
     `error`    why it failed or was rejected, in words for the User: never what an exception said
     `key`      the same for the same tool with the same arguments
+    `certain`  False when nobody knows whether it was done: then it is not run again by itself
     """
 
     tool: str
@@ -64,6 +65,7 @@ class ActionOutcome:
     result: object = None
     error: str | None = None
     key: str = field(default="", compare=False)
+    certain: bool = True
 
 
 class ActionFailed(ToolError):
@@ -127,6 +129,8 @@ def write_action(action: ActionOutcome) -> dict[str, object]:
         record["result"] = action.result
     if action.error is not None:
         record["error"] = action.error
+    if not action.certain:
+        record["certain"] = False
     return {**record, "key": action.key}
 
 
@@ -142,6 +146,7 @@ def read_action(record: object) -> ActionOutcome:
             found.get("result"),
             found.get("error"),
             str(found["key"]),
+            found.get("certain") is not False,
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise JsonError("the action has another form", detail=repr(error)) from None

@@ -145,7 +145,7 @@ class Acts:
 
 
 def done_in(messages: Iterable[Message]) -> dict[str, list[ActionOutcome]]:
-    """What succeeded, by key, as the Company's own messages tell of it in `data.actions`."""
+    """What succeeded, or may have, by key, as the Company's own messages tell of it in `data.actions`."""
     found: dict[str, list[ActionOutcome]] = {}
     for message in messages:
         told = (message.data or {}).get("actions") if message.role is Role.COMPANY else None
@@ -154,6 +154,6 @@ def done_in(messages: Iterable[Message]) -> dict[str, list[ActionOutcome]]:
                 action = read_action(record)
             except JsonError:
                 continue  # an application's own
-            if action.key and action.status == "succeeded":
+            if action.key and (action.status == "succeeded" or not action.certain):
                 found.setdefault(action.key, []).append(action)
     return found

@@ -151,13 +151,16 @@ class TurnTools:
         done = (await self._acts.done_before()).get(key, [])
         nth = self._acts.calls[key]
         self._acts.calls[key] += 1
-        if nth < len(done):
+        if nth < len(done) and done[nth].certain:
             return done[nth].result
         name = f"{ACTION}{tool.name}:{key}:{nth}"
         call = self._called(tool, arguments, account, f"{self._asked_by}:{tool.name}:{key}:{nth}")
         summary = self._summary(tool, arguments)
-        unfinished = ActionOutcome(tool.name, "failed", summary, error=self._acts.texts.action_unfinished, key=key)
-        await self._acts.act(name, unfinished, lambda: self._outcome(tool, call, summary, key))
+        unfinished = self._unfinished(tool, summary, key)
+        if nth < len(done):  # it was cut off: told again as not certain, and run again for a new message alone
+            self._acts.actions[name] = unfinished
+        else:
+            await self._acts.act(name, unfinished, lambda: self._outcome(tool, call, summary, key))
         ended = self._acts.actions[name]
         if ended.status == "rejected":
             raise ActionRejected(REJECTED)
@@ -182,12 +185,17 @@ class TurnTools:
             return ActionOutcome(tool.name, "failed", summary, error=said, key=key)
         except TimeoutError as error:
             log.error("turn %s: the action %s has not ended in time", self._turn.id, tool.name, exc_info=error)
-            return ActionOutcome(tool.name, "failed", summary, error=texts.action_unfinished, key=key)
+            return self._unfinished(tool, summary, key)
         except (ScopesNeeded, LeaseLost):  # a tool may ask for more of the account than it declared
             raise
         except Exception as error:
             log.error("turn %s: the action %s failed", self._turn.id, tool.name, exc_info=error)
             return ActionOutcome(tool.name, "failed", summary, error=texts.action_error, key=key)
+
+    def _unfinished(self, tool: Tool, summary: Confirmation, key: str) -> ActionOutcome:
+        """An action that may have been done."""
+        said = self._acts.texts.action_unfinished
+        return ActionOutcome(tool.name, "failed", summary, error=said, key=key, certain=False)
 
     async def _refused(self, call: ToolCall) -> str | None:
         """Why the action does not run; None when it does. "" is why without words."""

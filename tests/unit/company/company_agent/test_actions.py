@@ -15,6 +15,7 @@ from papaver.values.strict_json import JsonError
 TEXTS = Texts()
 DONE = ActionOutcome("exchange", "succeeded", Confirmation("Exchange order 7", "for size M"), {"sku": "x"}, key="k")
 BROKEN = ActionOutcome("cancel", "failed", Confirmation("Cancel order 8"), error="It was sent already.", key="l")
+UNSURE = ActionOutcome("refund", "failed", Confirmation("Refund"), error=TEXTS.action_unfinished, certain=False)
 REFUSED = ActionOutcome("cancel", "rejected", Confirmation("Cancel order 9"), error=TEXTS.action_refused)
 
 
@@ -55,13 +56,14 @@ def test_what_a_model_says_of_its_actions_is_made_true() -> None:
 
 
 @pytest.mark.requirement("ca-43", "ca-44", "ca-47")
-@pytest.mark.parametrize("action", [DONE, BROKEN, REFUSED], ids=lambda action: action.status)
+@pytest.mark.parametrize("action", [DONE, BROKEN, REFUSED, UNSURE], ids=lambda action: action.tool + action.status)
 def test_an_action_is_written_as_data_and_read_again(action: ActionOutcome) -> None:
     """Tool, status and summary; a result or an error where there is one."""
     record: dict[str, Any] = write_action(action)
     assert read_action(record) == action
     assert (record["tool"], record["status"]) == (action.tool, action.status)
     assert record["summary"]["title"] == action.summary.title
+    assert record.get("certain", True) is action.certain
     assert ("detail" in record["summary"], "result" in record, "error" in record) == (
         action.summary.detail is not None,
         action.result is not None,
