@@ -36,7 +36,10 @@ FIELDS: Final = Headers(
     ]
 )
 STREAMED_BYTES: Final = 65_536
-"""Octets of events, as stored, that are read for one chunk: all that a reader who takes nothing keeps in memory."""
+"""Octets of events, as stored, that are read for one chunk: all that waits here for a reader who takes nothing.
+
+It does not bound what a connection holds: the buffers of the server and of the kernel take several chunks more.
+"""
 BEATS: Final = 10
 """Times in a second at which comments are sent: of thousands of idle streams many are woken at once, not each alone."""
 PIECES_EVERY: Final = 0.05
