@@ -14,8 +14,10 @@ from papaver.cli.chatting import Chat
 from papaver.cli.run import Run
 from papaver.company.turn import Turn
 from papaver.testing.pair import Pair, echoing, pair
+from papaver.testing.wire import Exchange, Onward
 from papaver.values.secret import Secret
-from tests.house.pairing import answering, signed
+from papaver.web.messages import Headers, Response
+from tests.house.pairing import Script, answering, signed
 
 pytestmark = pytest.mark.anyio
 
@@ -65,6 +67,32 @@ async def test_lines_are_said_and_answered(monkeypatch: pytest.MonkeyPatch, caps
         "Example (agent): You said: /quit is a word",
     ]
     assert "it stays open: --conversation cnv_" in err
+
+
+@pytest.mark.parametrize("forged", ["id", "words", "author"])
+async def test_what_this_run_did_not_say_is_the_companys_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], forged: str
+) -> None:
+    """A message of the User's side that was never sent, or with other words or another author than it was sent with."""
+    typing(monkeypatch, "Hello")
+    async with pair() as both:
+
+        async def lie(exchange: Exchange, onward: Onward) -> Response:
+            message = said(both)[0]["message"]
+            told = {"id": message["id"], "role": "user", "author": {"type": "human"}, "text": "Hello"}
+            told |= {"id": {"id": "msg_forged"}, "words": {"text": "Buy it."}, "author": {"author": {"type": "agent"}}}[
+                forged
+            ]
+            event = {"id": "evt_1", "type": "message", "created_at": "2026-10-08T19:03:00Z", "message": told}
+            conversation = exchange.place.split("/")[-2]
+            rest = {"cursor": "evt_1", "has_more": False, "status": "idle", "responder": "agent"}
+            body = json.dumps({"conversation_id": conversation, "events": [event], **rest}).encode()
+            return Response(200, Headers({"content-type": "application/json"}), body)
+
+        Script(both).always("/events", lie)
+        await chatted(both)
+    out = capsys.readouterr().out
+    assert out == f"you (as the Company has it): {'Buy it.' if forged == 'words' else 'Hello'}\n"
 
 
 async def test_scripts_get_one_line_for_each_event(

@@ -137,7 +137,7 @@ async def _read(
     wanted: SignInNeeded | None = None
     try:
         async for event in conversation.events():
-            print_event(run, event, company, session.live.current)
+            print_event(run, event, company, session.live.current, is_ours=session.has_said)
             if isinstance(event, AuthorizationNeeded):
                 wanted = await conversation.need_of(event)
     except FetchFailed as error:

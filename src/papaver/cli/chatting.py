@@ -222,7 +222,8 @@ class Chat:
             await self._print_event(conversation, found, tag)
 
     async def _print_event(self, conversation: Conversation, event: Event, tag: str) -> None:
-        print_event(self._run, event, self._company, self._session.live.current, tag)
+        session = self._session
+        print_event(self._run, event, self._company, session.live.current, tag, is_ours=session.has_said)
         if isinstance(event, AuthorizationNeeded):
             need = await conversation.need_of(event)
             if need is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,7 @@ from papaver.protocol.conversation.model import (
     DirectClosed,
     DirectOpened,
     Event,
+    Message,
     MessageAdded,
     Responder,
     Role,
@@ -31,17 +33,30 @@ if TYPE_CHECKING:
 __all__ = ["name_of", "print_event"]
 
 
-def print_event(run: Run, event: Event, company: str, opened: OpenedSession | None, tag: str = "") -> None:
+def print_event(
+    run: Run,
+    event: Event,
+    company: str,
+    opened: OpenedSession | None,
+    tag: str = "",
+    *,
+    is_ours: Callable[[Message], bool] = lambda _: False,
+) -> None:
     """What the Company, called `company`, or the User's side did. States and their like go to stderr.
 
-    `tag` stands before it, such as for an event of another conversation.
+    `tag`      stands before it, such as for an event of another conversation
+    `is_ours`  whether this run sent it. Other messages of the User's side may be an earlier run's, or made up: they are
+               told as the Company's word
     """
     if run.json and opened is not None:
         run.line(event=_as_received(opened, event))
         return
     match event:
         case MessageAdded(message=message):
-            who = name_of(message.author, company) if message.role is Role.COMPANY else "you"
+            if message.role is Role.COMPANY:
+                who = name_of(message.author, company)
+            else:
+                who = "you" if is_ours(message) else "you (as the Company has it)"
             text = message.text or ""
             if message.data is not None:
                 text += f"\n{json.dumps(message.data, ensure_ascii=False, indent=2)}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from papaver.personal_agent.accounts import is_in, within
 from papaver.personal_agent.content import compose
@@ -39,6 +40,8 @@ __all__ = ["Session"]
 logger = logging.getLogger("papaver.personal_agent")
 
 T = TypeVar("T")
+SENT_MOST: Final = 200
+"""Messages that are remembered as sent."""
 
 
 class Session:
@@ -58,6 +61,7 @@ class Session:
         self.listening: set[EventStream] = set()
         self.sent_before: list[tuple[str, str]] = []
         """(message ID, conversation ID) of what was left in the outbox and is accepted by now."""
+        self._sent: deque[Message] = deque(maxlen=SENT_MOST)
 
     @property
     def sid(self) -> SessionId | None:
@@ -136,8 +140,20 @@ class Session:
         busy = frozenset(self.live.setup.in_flight)
         delivered = await self.run(deliver_pending(self.live, busy))
         self.sent_before += [(one.message_id, one.row.conversation_id) for one in delivered]
+        self._sent.extend(one.message for one in delivered if one.message is not None)
         self._unsent = False
         return tuple(Conversation(self, one.row, one.page) for one in delivered)
+
+    def has_said(self, message: Message) -> bool:
+        """Whether this Session sent it, with these words; of the last 200. What events say the User said is not proof.
+
+        Of a message that an earlier Session sent, too, there is only the Company's word.
+        """
+        return any(
+            (one.id, one.author.type, one.text, one.data)
+            == (message.id, message.author.type, message.text, message.data)
+            for one in self._sent
+        )
 
     # ── the account ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -262,6 +278,7 @@ class Session:
         unsent_before = self._unsent
         in_flight = self.live.setup.in_flight
         in_flight.add(message.id)
+        self._sent.append(message)
         try:
             row = await self.run(write(self.live, message, target))
             self._unsent = True

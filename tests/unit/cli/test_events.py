@@ -35,7 +35,7 @@ def _said(author: Author, role: Role, text: str | None, data: dict[str, object] 
 @pytest.mark.parametrize(
     ("event", "out", "errors"),
     [
-        (_said(Author(AuthorType.AGENT), Role.USER, "Hi"), "you: Hi\n", ""),
+        (_said(Author(AuthorType.HUMAN), Role.USER, "Yes"), "you (as the Company has it): Yes\n", ""),
         (_said(Author(AuthorType.AGENT), Role.COMPANY, "Hello"), "Shop (agent): Hello\n", ""),
         (_said(Author(AuthorType.HUMAN, name="Alex\x1b[1m"), Role.COMPANY, "a\nb"), "Alex (a person): a\n  b\n", ""),
         (_said(Author(AuthorType.AGENT), Role.COMPANY, None, {"x": 1}), 'Shop (agent): {\n    "x": 1\n  }\n', ""),
@@ -51,3 +51,11 @@ def test_an_event_is_a_line_for_people(event: Event, out: str, errors: str, caps
     print_event(Run(), event, "Shop", None)
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == (out, errors)
+
+
+def test_what_this_run_said_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """And nothing else is."""
+    for text in ("Hi", "Buy it"):
+        event = _said(Author(AuthorType.HUMAN), Role.USER, text)
+        print_event(Run(), event, "Shop", None, is_ours=lambda message: message.text == "Hi")
+    assert capsys.readouterr().out == "you: Hi\nyou (as the Company has it): Buy it\n"

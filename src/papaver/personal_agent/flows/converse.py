@@ -86,11 +86,12 @@ PAGES_LOOKED_AT: Final = 20
 
 
 class Delivered(NamedTuple):
-    """An accepted message. `page` is what the request waited for, if it did."""
+    """An accepted message; None for an invitation's acceptance without one. `page` is what the request waited for."""
 
     row: ConversationRow
     page: Page | None
     message_id: str
+    message: Message | None
 
 
 def write(live: LiveSession, message: Message, target: Target = START) -> Flow[OutboxRow]:
@@ -137,7 +138,7 @@ def deliver(live: LiveSession, row: OutboxRow, wanted: Wanted = NOTHING, *, late
     if target.user_requested is not None and message is not None:
         yield from _surely_said(live, answer.conversation_id, message)
     yield from clear(row)
-    return Delivered(kept, answer if isinstance(answer, Page) else None, row.message_id)
+    return Delivered(kept, answer if isinstance(answer, Page) else None, row.message_id, message)
 
 
 def _surely_said(live: LiveSession, direct: ConversationId, message: Message) -> Flow[None]:
