@@ -66,7 +66,13 @@ def page() -> str:
             [
                 ("depth of JSON", _number(strict_json.MAX_DEPTH)),
                 ("fields of a conversation's merged context", _number(MAX_CONTEXT_FIELDS)),
-                ("octets of events read for one chunk of a stream; one event is always there", _number(STREAMED_BYTES)),
+                (
+                    (
+                        "octets of events read for one chunk of a stream; one event is always there. Buffers of the "
+                        "server and the kernel hold some 240,000 more for each reader who takes nothing"
+                    ),
+                    _number(STREAMED_BYTES),
+                ),
                 ("characters of pieces that wait for one reader of a stream", _number(MOST_WAITING)),
                 (
                     "characters of what a person says at the staff console, and of a reason",
