@@ -79,6 +79,28 @@ async def test_pieces_of_text_reach_the_other_replica(schema: str) -> None:
             assert taken[0] == Delta(MessageId("msg_1"), "Hel", 0)
 
 
+async def test_what_others_notify_is_left(schema: str) -> None:
+    """It is not ours, whatever its form; the replica that hears it has no fault to tell of."""
+    faults: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+    async with opened(lambda: made(schema)) as one:
+        own = await one.tables(COMPANY)
+        with own.log.watch(A) as watch:
+            for said in (
+                "[" * 7_000,
+                "",
+                "{}",
+                "7",
+                '["x"]',
+                '["x", 7]',
+                '["x", [1, [[], "a"]]]',
+                f'["x", [[1, "{A}"]]]',
+            ):
+                await query("SELECT pg_notify($1, $2)", f"papaver_{schema}", said)
+            assert await watch.wait(20)
+    assert faults == []
+
+
 @pytest.mark.requirement("papaver-124")
 @pytest.mark.needs("redis")
 async def test_without_redis_the_net_wakes_in_its_stead(schema: str, tmp_path: Path) -> None:
