@@ -84,7 +84,7 @@ To serve it by hand, end process {served["pid"]} first:
 
 
 def _where(trip: Journey) -> dict[str, object]:
-    from papaver.demo.steps import APP, CLIENT_ID, DOMAIN
+    from papaver.demo.stage import APP, CLIENT_ID, DOMAIN
 
     return {
         "domain": DOMAIN,
