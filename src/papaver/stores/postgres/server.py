@@ -19,6 +19,7 @@ R = TypeVar("R")
 SETTINGS: Final[Mapping[str, str]] = {
     "application_name": "papaver",
     "synchronous_commit": "on",
+    "default_transaction_isolation": "read committed",
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "60s",
     "tcp_keepalives_idle": "30",
