@@ -139,6 +139,20 @@ async def test_the_user_goes_direct_and_comes_back(
     assert "Example (agent): Direct: Again" in out
 
 
+@pytest.mark.requirement("8.8-02")
+async def test_who_speaks_in_the_parent_is_who_spoke_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The User's own words in a Direct Conversation do not make those of their agent theirs afterwards."""
+    typing(monkeypatch, "/as agent", "go direct", "/direct", "It is me", "/close", "I sum it up")
+    async with pair(answering(agent)) as both:
+        await chatted(both)
+        messages = [body["message"] for body in said(both) if "message" in body]
+    authors = {message["text"]: message["author"]["type"] for message in messages}
+    assert authors == {"go direct": "agent", "It is me": "human", "I sum it up": "agent"}
+    capsys.readouterr()
+
+
 async def test_context_and_handoff(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Facts are told alone; a person is asked for, and nobody is there."""
     typing(monkeypatch, "Hi", "/context user_available=false units=metric", "And now?", "/handoff")

@@ -212,7 +212,7 @@ async def test_what_is_no_event_ends_the_reading() -> None:
             with pytest.raises(Misbehaved) as refused:
                 [event async for event in conversation.events()]
             assert refused.value.rule == rule
-            await conversation.stop_listening()
+            assert not conversation.session.listening
 
 
 async def test_events_of_kinds_that_are_not_known_are_passed_over() -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import click
 
 from papaver.cli.options import command
 from papaver.cli.run import Run
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["chat"]
 

@@ -62,6 +62,7 @@ class Chat:
     ) -> None:
         self._run, self._agent, self._session, self._company = run, agent, session, company
         self._by_user, self._current, self._above = by_user, current, None
+        self._by_user_above = by_user
         self._live = terminal() and not run.json
         self._lines: asyncio.Queue[Secret | None] = asyncio.Queue()
         self._asked: UserRequested | None = None
@@ -165,7 +166,8 @@ class Chat:
             direct = await parent.answer_request(asked, agreed)
         self._asked = None
         await self._stop_printing()
-        self._above, self._current, self._by_user = parent, direct, True
+        self._above, self._by_user_above = parent, self._by_user
+        self._current, self._by_user = direct, True
         if direct is not None and not self._run.json:
             self._run.note(f"you talk with the Company directly: {direct.id}; /close leads back")
         await self._show()
@@ -188,7 +190,7 @@ class Chat:
         await self._stop_printing()
         if self._above is not None:
             self._tell_place(closed)
-            self._current, self._above = self._above, None
+            self._current, self._above, self._by_user = self._above, None, self._by_user_above
             await self._show(tag="[parent] ")
 
     # ── what comes ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -28,7 +28,7 @@ from papaver.protocol.conversation.model import (
     UserRequested,
 )
 from papaver.protocol.dialect import Page, Wanted
-from papaver.protocol.errors import CursorExpired, SignInNeeded
+from papaver.protocol.errors import CursorExpired, Misbehaved, SignInNeeded
 from papaver.protocol.terms import ConversationId, EventId
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ class Conversation:
                 codec = self._session.live.setup.dialects[self._session.live.found.version].conversations
                 stream = self._stream = EventStream(opened, codec)
                 self._session.listening.add(stream)
-            found = await stream.next()
+            found = await self._next_of(stream)
             if isinstance(found, TextDelta):
                 piece = self._pieces.add(found)
                 if piece is not None:
@@ -325,6 +325,14 @@ class Conversation:
                     return self._page()
                 if not self._streams:
                     return None
+
+    async def _next_of(self, stream: EventStream) -> Event | TextDelta | None:
+        """A stream of which something cannot be read is not read on. Raises Misbehaved."""
+        try:
+            return await stream.next()
+        except Misbehaved:
+            await self.stop_listening()
+            raise
 
     async def _before_next(self, stream: EventStream) -> None:
         """As long as the Company asks for, within our own bounds: it has no word in how often we ask at least."""
