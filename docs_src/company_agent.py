@@ -33,8 +33,10 @@ agent = CompanyAgent(tools)
 
 
 async def answer(turn: Turn) -> str:
-    words = turn.text.split()
     if "cancel" in turn.text:
-        await turn.tools.call("cancel_order", {"number": int(words[-1])})
+        number = turn.text.split()[-1]
+        if not number.isdecimal():
+            return "Which order shall I cancel?"
+        await turn.tools.call("cancel_order", {"number": int(number)})
         return "I have taken care of it."
     return str(await turn.tools.call("opening_hours"))
