@@ -88,6 +88,29 @@ async def test_a_question_that_needs_the_account_is_accepted_and_answered_by_an_
         assert story(page)[3:] == ["working", "company: Cancelled for acc_a: Cancel it", "idle"]
 
 
+async def cancels_outside_direct(turn: Turn) -> str:
+    """The User alone is told what needs no account."""
+    return f"To {turn.author_type}: {turn.text}" if turn.direct else await cancels(turn)
+
+
+@pytest.mark.requirement("8.11-03", "8.10-24", "8.7-01")
+async def test_what_is_parked_goes_on_when_the_user_comes_signed_in() -> None:
+    """The token of the request that opens the Direct Conversation is the parent's as well, and answers it at once."""
+    async with company(cancels_outside_direct) as (bench, _):
+        asked = await bench.start("Cancel it", query="wait=5")
+        here = asked.json["conversation_id"]
+        assert story(asked) == ["user: Cancel it", NEED, "idle"]
+        begun = await bench.send("POST", "", {"parent_conversation_id": here, "message": bench.message("Me")}, **WRITES)
+        assert begun.status == 201
+        page = await idle(bench, here, **WRITES)
+        kinds = [event["type"] for event in page.json["events"]]
+        assert kinds[3:] == ["direct_opened", "state", "message", "state"]
+        assert page.json["events"][5]["message"]["text"] == "Cancelled for acc_a: Cancel it"
+        assert page.json["status"] == "idle"
+        refused = await bench.say(here, **WRITES)
+        assert refused.error == "direct_conversation_open"
+
+
 async def idle(bench: CompanyBench, conversation: str, **who: Any) -> Answer:
     """All events once the Company has nothing left to do."""
     page = await bench.read(conversation, **who)

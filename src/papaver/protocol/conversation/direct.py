@@ -109,7 +109,8 @@ def _accepted(command: Start, loaded: Loaded, now: datetime, events: EventIds) -
 def _opened(command: Start, parent: Head, mark: str, now: datetime, events: EventIds) -> Change[Answered]:
     """The Company speaks first where there is no message, and whoever asked for the User is told of it at once.
 
-    The User's situation is known from the parent (readings 35).
+    The User's situation is known from the parent (readings 35). What is parked there and is covered now goes on at
+    once, as it does after a read: an open Direct Conversation keeps requests from the parent, not its turns (8.11).
     """
     message, caller = command.message, command.caller
     with_person = parent.responder is Responder.HUMAN
@@ -135,6 +136,7 @@ def _opened(command: Start, parent: Head, mark: str, now: datetime, events: Even
         draft.speak_first(caller.asker, with_person=with_person)
     draft.note(NoteKind.DIRECT_OPENED)
     above.opened_direct(head.id)
+    above.go_on()
     answered = Answered(_STARTED, head.id, draft.status, draft.responder, draft.last_seq)
     receipt = Receipt(mark, head.id, _STARTED, draft.status, draft.responder)
     return draft.change(

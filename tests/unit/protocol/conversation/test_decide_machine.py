@@ -34,7 +34,13 @@ from papaver.protocol.conversation.operations import (
     Start,
     Unavailable,
 )
-from papaver.protocol.errors import AccountNeeded, ConversationClosed, ConversationNotFound, MessageIdConflict
+from papaver.protocol.errors import (
+    AccountNeeded,
+    ConversationClosed,
+    ConversationNotFound,
+    DirectConversationOpen,
+    MessageIdConflict,
+)
 from papaver.protocol.terms import ConversationId, UserId
 from tests.unit.protocol.conversation.world import DANA, World, lease, said, signed_in
 
@@ -112,6 +118,34 @@ class Conversation(RuleBasedStateMachine):
             assert self.account in (None, caller.account_id)
             self.account = caller.account_id
 
+    @rule(caller=st.sampled_from(CALLERS))
+    def open_direct(self, caller: Caller) -> None:
+        """8.10: it is a request of the parent as well, and has that one go on as a read has."""
+        before = self.world.heads[self.here]
+        name = ConversationId(self._fresh("direct"))
+        try:
+            self.world.do(Start(caller, name, said(self._fresh("msg")), parent=self.here))
+        except (AccountNeeded, ConversationNotFound):
+            assert caller.account_id != self.account
+        except ConversationClosed:
+            assert self.closed
+        except DirectConversationOpen:
+            assert before.open_direct is not None
+        else:
+            assert before.open_direct is None
+            assert self.world.heads[self.here].open_direct == name
+            self.account = caller.account_id
+
+    @precondition(lambda self: self.world.heads[self.here].open_direct is not None)
+    @rule()
+    def close_direct(self) -> None:
+        """And its parent takes messages again."""
+        child = self.world.heads[self.here].open_direct
+        assert child is not None
+        self.world.do(Expire(child, self.world.now))
+        assert self.world.heads[self.here].open_direct is None
+        assert self.world.heads[child].status is Status.CLOSED
+
     @rule(until=consumes(turns), scopes=st.sampled_from([READS, WRITES]), knows=st.booleans())
     def need_the_account(self, until: int, scopes: tuple[str, ...], knows: bool) -> None:
         """One event at most, and what was unanswered stays so."""
@@ -132,8 +166,10 @@ class Conversation(RuleBasedStateMachine):
             return Sent(command, self.world.do(command))
         except ConversationClosed:
             assert self.closed
-            assert len(self.world.log[self.here]) == size
-            return multiple()
+        except DirectConversationOpen:
+            assert self.world.heads[self.here].open_direct is not None
+        assert len(self.world.log[self.here]) == size
+        return multiple()
 
     @rule(sent=sent)
     def retry(self, sent: Sent) -> None:
@@ -168,6 +204,8 @@ class Conversation(RuleBasedStateMachine):
             answered = self.world.do(HandOff(self.owner, self.here))
         except ConversationClosed:
             assert self.closed
+        except DirectConversationOpen:
+            assert self.world.heads[self.here].open_direct is not None
         else:
             assert answered.status is Status.QUEUED
 

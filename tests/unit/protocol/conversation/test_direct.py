@@ -18,6 +18,8 @@ from papaver.protocol.conversation.operations import (
     Expire,
     HandOff,
     Join,
+    Park,
+    Read,
     Start,
     Unavailable,
 )
@@ -130,6 +132,49 @@ def test_a_signed_in_opening_binds_both() -> None:
     here = world.start()
     world.do(Start(signed_in("A"), CHILD, said("m"), parent=here))
     assert (world.heads[here].account_id, world.heads[CHILD].account_id) == ("A", "A")
+
+
+def _parked(*scopes: str) -> tuple[World, ConversationId]:
+    """A conversation whose question waits for a token with these scopes."""
+    world = World()
+    here = world.start()
+    world.do(Park(lease(here), 1, scopes))
+    assert (world.heads[here].status, world.heads[here].parked) == (Status.IDLE, True)
+    return world, here
+
+
+@pytest.mark.requirement("8.11-03", "8.7-01")
+def test_a_signed_in_opening_has_the_parents_parked_turn_go_on() -> None:
+    """At once, as a read with that token would: nothing that is unanswered stays behind in an idle parent (8.11)."""
+    world, here = _parked("orders:read")
+    world.do(Start(signed_in("A", "orders:read"), CHILD, said("m"), parent=here))
+    assert world.story(here)[-2:] == ["DirectOpened", "working/agent"]
+    assert world.heads[here].turn_due
+    world.do(Answer(lease(here, 2), 1, (said("reply_1", "On its way."),)))
+    assert world.story(here)[-2:] == ["company: On its way.", "idle/agent"]
+    assert world.heads[here].open_direct == CHILD
+
+
+@pytest.mark.requirement("8.11-03")
+def test_an_opening_whose_token_covers_too_little_leaves_the_parent_parked() -> None:
+    """It waits on, also after the Direct Conversation, for a token that covers."""
+    world, here = _parked("orders:read", "orders:write")
+    reads, writes = signed_in("A", "orders:read"), signed_in("A", "orders:read", "orders:write")
+    world.do(Start(reads, CHILD, said("m"), parent=here))
+    world.do(Close(writes, CHILD))
+    assert world.story(here)[-2:] == ["DirectOpened", "DirectClosed"]
+    assert world.heads[here].parked
+    world.do(Read(writes, here))
+    assert world.story(here)[-1] == "working/agent"
+
+
+@pytest.mark.requirement("8.11-03", "8.9-04")
+def test_a_signed_in_handoff_leaves_nothing_parked_behind() -> None:
+    """Nobody comes: then the agent goes on with what the handoff's token covers (8.9, 8.11)."""
+    world, here = _parked("orders:read")
+    world.do(HandOff(signed_in("A", "orders:read"), here))
+    world.do(Unavailable(lease(here, 2), said("n", "Nobody is here.")))
+    assert world.story(here)[-3:] == ["company: Nobody is here.", "idle/agent", "working/agent"]
 
 
 @pytest.mark.requirement("8.10-08", "8.10-21")
