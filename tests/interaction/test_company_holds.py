@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from papaver.company.incoming import Incoming
+from papaver.company.turn import Turn
 from papaver.protocol.terms import ClientId, SessionId
 from papaver.testing.company import Answer, CompanyBench, company_bench
 from papaver.testing.keys import AgentKeys
+from papaver.web.messages import Response, Stream
+from tests.house.company_tokens import SCOPES, TokenTable, bearer
 
 pytestmark = pytest.mark.anyio
 
@@ -63,6 +66,28 @@ async def test_c18_a_read_that_nothing_happens_to_ends_empty() -> None:
             }
 
 
+@pytest.mark.requirement("8.5-16")
+async def test_c64_however_long_the_wait_the_companys_own_cap_ends_it() -> None:
+    """What wakes it after that, here a piece of a text that is being written, finds the wait over: an empty page."""
+    writes, ends = asyncio.Event(), asyncio.Event()
+
+    async def answer(turn: Turn) -> None:
+        await writes.wait()
+        await turn.write("One")
+        await ends.wait()
+
+    async with company_bench(handler=answer, wait_cap=7) as bench, asyncio.timeout(5):
+        conversation, cursor = await started(bench)
+        async with await bench.stream(conversation, f"cursor={cursor}"):
+            held = asyncio.create_task(bench.read(conversation, f"cursor={cursor}&wait=999999"))
+            await bench.held(2)
+            bench.clock.advance(7)
+            writes.set()
+            page = await held
+            assert (page.status, page.json["events"], page.json["status"]) == (200, [], "working")
+            ends.set()
+
+
 async def test_a_held_read_ends_when_its_caller_leaves() -> None:
     """Nothing is held for nobody; what it was waiting for is not consumed."""
     async with company_bench(turns=False) as bench:
@@ -102,6 +127,55 @@ async def test_one_user_holds_so_many_and_another_is_not_held_up() -> None:
         await bench.held(4)
         bench.company.stop()
         assert {one.status for one in await asyncio.gather(*held, other)} == {200}
+
+
+async def ended(answer: Response | Stream | None) -> None:
+    """A page, or a stream, which is given back."""
+    assert answer is not None
+    assert answer.status == 200
+    if isinstance(answer, Stream):
+        await answer.chunks.aclose()
+
+
+@pytest.mark.requirement("papaver-22", "8.2-10", "8.2-11")
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+async def test_readings_2_a_read_that_finds_no_place_binds_nothing(accept: str) -> None:
+    """Signed in and refused, it is none of the account's: signed out it goes on. With a place it is bound."""
+    tokens = TokenTable()
+    tokens.issue("reads", "acc_a", "orders:read")
+    signed_in = bearer("reads")
+    signed_in["headers"]["accept"] = accept
+    async with company_bench(turns=False, held_per_user=1, sign_in=tokens, scopes=SCOPES) as bench:
+        conversation, cursor = await started(bench)
+        held = holding(bench, conversation, cursor)
+        await bench.held(1)
+        answer = await bench.read(conversation, f"cursor={cursor}&wait=25", **signed_in)
+        assert (answer.status, answer.error, answer.headers.first("retry-after")) == (429, "rate_limited", "1")
+        assert (await bench.read(conversation)).status == 200
+        bench.company.stop()
+        await held
+        at_once = await bench.handled("GET", f"/{conversation}/events", query=f"cursor={cursor}&wait=25", **signed_in)
+        await ended(at_once)
+        assert (await bench.read(conversation)).status == 401
+
+
+@pytest.mark.requirement("papaver-22", "8.2-11")
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+async def test_a_read_that_binds_takes_one_place_in_all(accept: str) -> None:
+    """The place that it found first is the one it is held in."""
+    tokens = TokenTable()
+    tokens.issue("reads", "acc_a", "orders:read")
+    signed_in = bearer("reads")
+    signed_in["headers"]["accept"] = accept
+    async with company_bench(turns=False, held_per_user=1, sign_in=tokens, scopes=SCOPES) as bench:
+        conversation, cursor = await started(bench)
+        path, query = f"/{conversation}/events", f"cursor={cursor}&wait=25"
+        held = asyncio.create_task(bench.handled("GET", path, query=query, **signed_in))
+        await bench.held(1)
+        assert (await bench.read(conversation)).status == 401
+        bench.company.stop()
+        await ended(await held)
+        assert bench.company.held == 0
 
 
 @pytest.mark.requirement("papaver-22")

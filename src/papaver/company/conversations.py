@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 
@@ -209,15 +210,26 @@ class Conversations:
         gone: Callable[[], Awaitable[None]],
     ) -> Response | Stream:
         found = await self._slice(opened, caller, conversation, wanted)
-        if moves(found.head, caller, self._clock.now()):
-            await self._apply(Read(caller, conversation), opened)
-            found = await self._slice(opened, caller, conversation, wanted)
+        moved = moves(found.head, caller, self._clock.now())
+        if moved:
+            with self._place(opened, caller, found, wanted):
+                await self._apply(Read(caller, conversation), opened)
+                found = await self._slice(opened, caller, conversation, wanted)
         if wanted.stream and self._streaming.offers(found):
             read = partial(self._slice, opened, caller, conversation, max_bytes=STREAMED_BYTES)
             return self._streaming.open(dialect, opened, conversation, wanted, read, gone, self._need(dialect, found))
         if wanted.wait and should_hold(found):
-            found = await self._wait(opened, caller, conversation, wanted, gone)
+            found = await self._wait(opened, caller, conversation, wanted, gone, moved=moved)
         return self._written(dialect, 200, found, wanted, opened.verified)
+
+    def _place(
+        self, opened: OpenedSession, caller: Caller, found: Slice, wanted: Wanted
+    ) -> AbstractContextManager[None]:
+        """The place of a read that will be held: one that is refused for want of it changes nothing (readings 2)."""
+        streams = wanted.stream and self._streaming.offers(found)
+        if not streams and not (self._seconds(wanted, opened.verified.access) and should_hold(found)):
+            return nullcontext()
+        return self._holding.reserved((caller.client_id, caller.user_id))
 
     def _written(
         self, dialect: Dialect, status_code: int, found: Slice, wanted: Wanted, session: VerifiedSession
@@ -275,11 +287,14 @@ class Conversations:
         wanted: Wanted,
         gone: Callable[[], Awaitable[None]],
         command: Start | Say | None = None,
+        *,
+        moved: bool = False,
     ) -> Slice:
         """Hold until there is something to return, the wait is over, the caller left, or the Company stops.
 
         What is returned was read after that: a Session that ended meanwhile is told so, and a token that is none any
-        more (readings 3). No request is held beyond its token's end. `command`: what was posted; None for a read.
+        more (readings 3). No request is held beyond its token's end. `command`: what was posted; None for a read,
+        which may have `moved` the conversation.
         """
         own, posted = None if command is None else _own(command), command is not None
         access = opened.verified.access
@@ -287,7 +302,7 @@ class Conversations:
         until = self._clock.monotonic() + seconds
         with self._log.watch(conversation) as watch:
             found = await self._slice(opened, caller, conversation, wanted)
-            if not (seconds and should_hold(found, own, posted=posted) and self._may_hold(caller, posted)):
+            if not (seconds and should_hold(found, own, posted=posted) and self._may_hold(caller, posted or moved)):
                 return found
             with Hold(self._holding, (caller.client_id, caller.user_id), watch, gone) as hold:
                 while (
@@ -310,12 +325,12 @@ class Conversations:
             return seconds
         return min(seconds, max(0.0, access.expires_at - self._clock.now()))
 
-    def _may_hold(self, caller: Caller, posted: bool) -> bool:
-        """A read that finds no place is refused; a message was accepted, so an error would be a lie (readings 22)."""
+    def _may_hold(self, caller: Caller, accepted: bool) -> bool:
+        """A read that finds no place is refused; after what was `accepted` an error would be a lie (readings 2, 22)."""
         if self._holding.stopped:
             return False
         user = (caller.client_id, caller.user_id)
-        if not posted:
+        if not accepted:
             self._holding.check_place(user)
         return self._holding.has_place(user)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Final, Protocol, TypeVar
 
 from papaver.company.begun import Begun
@@ -127,6 +128,19 @@ class Holding:
 
     def has_place(self, user: User) -> bool:
         return self._polls.has_room(user)
+
+    @contextmanager
+    def reserved(self, user: User) -> Generator[None]:
+        """A place that nobody else takes meanwhile; none is needed once all is stopped. Raises RateLimited."""
+        if self.stopped:
+            yield
+            return
+        self.check_place(user)
+        self._polls.take(user)
+        try:
+            yield
+        finally:
+            self._polls.give_back(user)
 
     async def body(self, user: User, read: Callable[[int], Awaitable[bytes]], limit: int) -> bytes:
         """What `read(limit)` returns, if that is soon. What is there already needs no place.
