@@ -167,9 +167,15 @@ def drive_answer(what: str, words: list[str], body: bytes) -> None:
         for event in read.events:
             [sent] = Decoder().feed(CONVERSATIONS.write_stream_event(event, {}))
             assert (sent.id, json.loads(sent.data)["id"]) == (event.id, event.id)
+            streamed = CONVERSATIONS.read_stream_event(sent)
+            assert streamed is not None
+            assert (type(streamed), getattr(streamed, "id", None)) == (type(event), event.id)
         assert Decoder().feed(CONVERSATIONS.write_delta(MessageId("msg_1"), body.decode("utf-8", "replace")))
         asked = CONVERSATIONS.write_read(ENDPOINT, read.conversation_id, Wanted(read.cursor))
-        assert CONVERSATIONS.read_query(asked.url.partition("?")[2]) == Wanted(read.cursor)
+        assert CONVERSATIONS.read_wanted(asked.url.partition("?")[2], Headers()) == Wanted(read.cursor)
+        followed = Wanted(stream=True, last_event_id=read.cursor)
+        asked = CONVERSATIONS.write_read(ENDPOINT, read.conversation_id, followed)
+        assert CONVERSATIONS.read_wanted("", asked.headers).stream
     else:
         assert CONVERSATIONS.read_accepted(CONVERSATIONS.write_accepted(202, read)) == read
         drive_bodies(read)

@@ -183,10 +183,15 @@ async def test_wait_and_cursor_are_taken_from_the_query_alone() -> None:
         answer = await bench.send("POST", "", {"message": bench.message(), "wait": 5, "cursor": "x"})
         assert set(answer.json) == {"conversation_id", "status", "responder"}
         conversation, cursor = answer.json["conversation_id"], (await bench.read(answer.json["conversation_id"])).json
-        ignored = await bench.say(conversation, query="cursor=evt_unknown")
-        assert ignored.status == 202
+        for ignored in ("cursor=evt_unknown", "cursor=!!", "cursor=", "cursor=a&cursor=b"):
+            assert (await bench.say(conversation, query=ignored)).status == 202, ignored
+            assert (await bench.start(query=ignored)).status == 201, ignored
+        for ignored in ("wait=abc", "wait=1&wait=2", "wait=5&cursor=!!", "cursor=a&cursor=b"):
+            handed = await bench.send("POST", f"/{conversation}/handoff", {}, query=ignored)
+            assert handed.status == 202, ignored
         closed = await bench.send("POST", f"/{conversation}/close", {}, query=f"wait=5&cursor={cursor['cursor']}")
         assert closed.status == 200
+        assert (await bench.send("POST", f"/{conversation}/close", {}, query="wait=-1&cursor=%00")).status == 200
 
 
 @pytest.mark.requirement("8.13-01")

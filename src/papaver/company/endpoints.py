@@ -15,7 +15,7 @@ from papaver.company.offer import Offer
 from papaver.company.refusals import Attempt, Refusals
 from papaver.company.sessions import Sessions
 from papaver.company.settings import CompanyLimits
-from papaver.protocol.dialect import BEARER_ONLY, Challenged, Dialect, NoRoute, Place, Route, RouteKind, Version
+from papaver.protocol.dialect import BEARER_ONLY, Challenged, Dialect, NoRoute, Place, Route, RouteKind, Version, Wanted
 from papaver.protocol.errors import ConfigurationError, InvalidRequest, PoppyError, RateLimited
 from papaver.protocol.negotiation import VERSION_HEADER, negotiate, retirement_fields
 from papaver.protocol.session import BoundSession, VerifiedSession
@@ -183,7 +183,8 @@ class Endpoints:
             if route.kind is RouteKind.READ:
                 wanted = dialect.conversations.read_wanted(incoming.query, incoming.headers)
             else:
-                wanted = dialect.conversations.read_query(incoming.query)
+                waits = route.kind in (RouteKind.START, RouteKind.SAY)  # handoff and close: readings 22
+                wanted = dialect.conversations.read_query(incoming.query) if waits else Wanted()
                 user = bound.proven.client_id, bound.proven.user_id
                 body = await self._holding.body(user, incoming.body, self._limits.body_bytes)
             request = Request(incoming.method, url, incoming.headers, body)

@@ -135,7 +135,7 @@ class ConversationCodec(Protocol):
         ...
 
     def read_query(self, query: str) -> Wanted:
-        """What a POST asks for. Raises InvalidRequest or InvalidCursor."""
+        """What a POST asks for: nothing without `wait` (readings 22). Raises InvalidRequest or InvalidCursor."""
         ...
 
     def read_wanted(self, query: str, headers: Headers) -> Wanted:

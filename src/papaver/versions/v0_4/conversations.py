@@ -139,7 +139,7 @@ class Conversations:
         return Route(kind, ConversationId(parts[1]))
 
     def read_query(self, query: str) -> Wanted:
-        return _wanted(query) if query else Wanted()
+        return _wanted(query, posted=True) if query else Wanted()
 
     def read_wanted(self, query: str, headers: Headers) -> Wanted:
         last, stream = last_event_ids(headers), wants_stream(headers)
@@ -252,8 +252,11 @@ class Conversations:
 CONVERSATIONS: Final[ConversationCodec] = Conversations()
 
 
-def _wanted(query: str, last: list[str] | None = None, *, stream: bool = False) -> Wanted:
-    """`last` takes the place of `cursor`, which may be as old as the first connection and is not looked at then."""
+def _wanted(query: str, last: list[str] | None = None, *, stream: bool = False, posted: bool = False) -> Wanted:
+    """`last` takes the place of `cursor`, which may be as old as the first connection and is not looked at then.
+
+    Nor is that of what is `posted` without a `wait` (readings 22).
+    """
     values: dict[str, list[str]] = {}
     for pair in query.split("&") if query else ():
         name, _, value = pair.partition("=")
@@ -261,6 +264,8 @@ def _wanted(query: str, last: list[str] | None = None, *, stream: bool = False) 
     waits, cursors = values.get("wait"), last or values.get("cursor")
     if waits is not None:
         check_wait(waits)
+    if posted and waits is None:
+        cursors = None
     if cursors is not None:
         check_cursor_form(cursors)
     return Wanted(

@@ -95,7 +95,8 @@ def test_c13_an_id_in_the_path_keeps_to_its_alphabet(name: str) -> None:
     ("query", "wanted"),
     [
         ("", Wanted()),
-        ("cursor=evt_1", Wanted(EventId("evt_1"))),
+        ("cursor=evt_1", Wanted()),
+        ("cursor=%00&cursor=evt_1", Wanted()),
         ("wait=0", Wanted(wait=0)),
         ("wait=05&cursor=evt_-9", Wanted(EventId("evt_-9"), 5)),
         ("wait=999999999", Wanted(wait=999_999_999)),
@@ -107,7 +108,10 @@ def test_c13_an_id_in_the_path_keeps_to_its_alphabet(name: str) -> None:
     ],
 )
 def test_queries_are_read(query: str, wanted: Wanted) -> None:
-    """Whole seconds and a cursor; the wait is not capped here, and other parameters are ignored."""
+    """Whole seconds and a cursor; the wait is not capped here, and other parameters are ignored.
+
+    So is a cursor without `wait`, whatever it is (readings 22).
+    """
     assert CONVERSATIONS.read_query(query) == wanted
 
 
@@ -125,9 +129,12 @@ def test_c64_wait_is_a_whole_number_of_seconds(value: str) -> None:
 @pytest.mark.requirement("8.13-07")
 @pytest.mark.parametrize("value", ["", "evt.1", "evt%201", "x" * 257, "evt_1&cursor=evt_1", "evt+1", "%00"])
 def test_c17_a_cursor_that_is_no_event_id_is_invalid(value: str) -> None:
-    """Whatever cannot be an id is an unknown cursor (readings 29)."""
+    """Whatever cannot be an id is an unknown cursor (readings 29), also at a read without `wait`."""
     with pytest.raises(InvalidCursor) as refused:
-        CONVERSATIONS.read_query(f"cursor={value}")
+        CONVERSATIONS.read_query(f"wait=0&cursor={value}")
+    assert refused.value.rule == "query.cursor"
+    with pytest.raises(InvalidCursor) as refused:
+        CONVERSATIONS.read_wanted(f"cursor={value}", Headers())
     assert refused.value.rule == "query.cursor"
 
 
