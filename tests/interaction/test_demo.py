@@ -43,14 +43,16 @@ SABOTEURS = {
     ),
     "answers twice after the kill": (
         """
-    from papaver.company.turns import Turns
+    from dataclasses import replace
+    from papaver.company.turn import Turn
 
-    once = Turns._call
+    once = Turn.outcome
 
-    async def twice(self, turn):
-        return await once(self, turn) * (2 if turn.attempt > 1 else 1)
+    def twice(self, messages):
+        again = [replace(one, id=one.id + "_again") for one in messages] if self.attempt > 1 else []
+        return once(self, (*messages, *again))
 
-    Turns._call = twice
+    Turn.outcome = twice
 """,
         8,
         "there is one answer",
@@ -121,18 +123,30 @@ SABOTEURS = {
         """
     from papaver.protocol.conversation import decide as d
 
-    d._close = lambda command, head, draft: draft.change(d._answered(draft, head, 200))
+    close = d.close
+    d.close = lambda draft, loaded, *rest: () if loaded.parent is None else close(draft, loaded, *rest)
 """,
         16,
         "the conversation is closed",
     ),
     "says that it closed, and goes on": (
         """
+    from dataclasses import replace
     from papaver.protocol.conversation import decide as d
 
-    d._close = lambda command, head, draft: draft.change(
-        d.Answered(200, head.id, d.Status.CLOSED, draft.responder, draft.last_seq)
-    )
+    close, answered, opened = d.close, d._answered, []
+
+    def only_said(draft, loaded, *rest):
+        if loaded.parent is not None:
+            return close(draft, loaded, *rest)
+        opened.append(draft)
+        return ()
+
+    def say(draft, *rest):
+        told = answered(draft, *rest)
+        return replace(told, status=d.Status.CLOSED) if draft in opened else told
+
+    d.close, d._answered = only_said, say
 """,
         16,
         "a further message is refused",

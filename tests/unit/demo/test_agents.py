@@ -54,7 +54,7 @@ async def test_each_agent_answers_of_the_same_shop(kind: str, shop: Shop) -> Non
         assert done.startswith(f"Done: order #{order.number} will be exchanged for ")
         asked = reply(await ask(bench, f"Exchange order #{order.number}", **bearer("writes")))["text"]
         assert asked.startswith("Which size would you like instead")
-    assert len(passed) == 6
+    assert passed.count("before") == 6
 
 
 async def test_the_model_s_agent_tells_of_its_actions(shop: Shop) -> None:
