@@ -15,6 +15,7 @@ GUIDES = (
     "docs/company.md",
     "docs/company-agent.md",
     "docs/people.md",
+    "docs/operations.md",
     "docs/personal-agent.md",
     "examples/outfitter/README.md",
 )
