@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from papaver.cli import agent
 from papaver.cli.main import cli
 from papaver.cli.run import Run
-from papaver.protocol.conversation.model import AuthorizationNeeded, Event, Responder, Status
+from papaver.protocol.conversation.model import AuthorizationNeeded, Event, Message, Responder, Status
 from papaver.protocol.errors import SignInNeeded
 from papaver.protocol.terms import ConversationId, EventId
 
@@ -45,6 +45,9 @@ class Asked:
     async def ask(self, **_: object) -> Asked:
         logging.getLogger("papaver.personal_agent").warning("no answer yet;\x1b[2J trying again")
         return self
+
+    def has_said(self, message: Message) -> bool:
+        return bool(message)
 
     async def events(self) -> AsyncIterator[Event]:
         yield AuthorizationNeeded(EventId("evt_1"), datetime(2027, 1, 1, tzinfo=UTC), "orders:read")
