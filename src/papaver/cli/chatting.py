@@ -40,7 +40,7 @@ What you type is said, line by line; //… says a line that begins with a slash.
 /handoff            ask for a person at the Company
 /signin [SCOPE …]   have the User sign in; without scopes for what the Company asked for last
 /direct [WORDS]     talk with the Company directly: yes to its request, or with your own first words
-/decline [WORDS]    no to its request
+/decline [WORDS]    no to its request, told by your agent
 /close              end the conversation; a direct one leads back to the one before
 /quit               leave it open (as Ctrl-D)
 /help               this"""
