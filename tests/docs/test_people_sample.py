@@ -24,7 +24,7 @@ async def test_the_console_knows_colleagues_and_sends_others_away(
     async with company_bench(company_people.company) as bench:
         await bench.idle((await bench.start("Hello")).json["conversation_id"])
         conversation = (await bench.start("A person, please")).json["conversation_id"]
-        while "queued" not in str(await events_of(bench, conversation)):
+        while not await bench.company.staff.queue():
             await bench.tick()
         unknown = await ask(company_people.app, "GET", CONSOLE)
         assert (unknown.status_code, unknown.headers["location"]) == (303, "https://shop.example/staff/sign-in")
