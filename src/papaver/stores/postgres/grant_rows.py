@@ -7,7 +7,7 @@ from typing import Any
 
 from papaver.ports.grants import AccessFound, AccessRow, GrantRow, TicketKey, TicketRow
 from papaver.protocol.terms import AccountId, ClientId
-from papaver.stores.grants import ended_at
+from papaver.stores.grants import access_columns, grant_columns
 
 __all__ = [
     "ADD_SPENT",
@@ -115,9 +115,9 @@ def written(
         company,
         *_columns(2, dropped),
         *_columns(4, ((*row.key, row.value, row.expires_at) for row in put)),
-        *_columns(13, (_grant_columns(row) for row in grants)),
+        *_columns(13, (grant_columns(row) for row in grants)),
         *_columns(2, refresh),
-        *_columns(8, (_access_columns(row) for row in access)),
+        *_columns(8, (access_columns(row) for row in access)),
     )
 
 
@@ -125,37 +125,6 @@ def _columns(count: int, rows: Iterable[Sequence[object]]) -> list[list[object]]
     """Rows as columns, in the order of their keys: rows that are new are locked in it, too."""
     ordered = sorted(rows, key=lambda row: (str(row[0]), str(row[1])))
     return [[row[n] for row in ordered] for n in range(count)]
-
-
-def _grant_columns(row: GrantRow) -> tuple[object, ...]:
-    return (
-        row.id,
-        row.client_id,
-        row.client_name,
-        row.account_id,
-        " ".join(row.scopes),
-        row.kind,
-        row.signed_in_at,
-        row.expires_at,
-        row.current,
-        row.previous,
-        row.rotated_at,
-        row.revoked_at,
-        ended_at(row),
-    )
-
-
-def _access_columns(row: AccessRow) -> tuple[object, ...]:
-    return (
-        row.digest,
-        row.grant_id,
-        row.client_id,
-        row.account_id,
-        " ".join(row.scopes),
-        row.expires_at,
-        row.resource,
-        row.jkt,
-    )
 
 
 def _scopes(text: str) -> tuple[str, ...]:

@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from papaver.ports.grants import GrantChange, GrantKeys, GrantLoaded, GrantRow
+from papaver.stores.grants import access_columns, grant_columns
 from papaver.stores.sqlite.forms import digest
 from papaver.stores.sqlite.grant_rows import (
     ACCESS_COLUMNS,
     GRANT_COLUMNS,
-    access_columns,
-    grant_columns,
     is_disabled,
     load_grant,
     load_granted,
@@ -110,8 +109,8 @@ class GrantGroup:
     def _write(self, connection: sqlite3.Connection, change: GrantChange[object], loaded: GrantRow | None) -> None:
         company = self._company
         tickets = [(company, *row.key, row.value, row.expires_at) for row in change.put_tickets]
-        access = [access_columns(company, row) for row in change.access]
-        grants = [grant_columns(company, row) for row in change.grants]
+        access = [(company, *access_columns(row)) for row in change.access]
+        grants = [(company, *grant_columns(row)) for row in change.grants]
         for key in change.drop_tickets:
             connection.execute(_DROP, (company, *key))
         insert_rows(connection, "tickets", _TICKET_COLUMNS, tickets, _REPLACE_TICKET)

@@ -7,13 +7,10 @@ from typing import Literal, TypeAlias, cast
 
 from papaver.ports.grants import AccessFound, AccessRow, GrantRow, TicketKey, TicketRow
 from papaver.protocol.terms import AccountId, ClientId
-from papaver.stores.grants import ended_at
 
 __all__ = [
     "ACCESS_COLUMNS",
     "GRANT_COLUMNS",
-    "access_columns",
-    "grant_columns",
     "is_disabled",
     "load_access",
     "load_grant",
@@ -81,39 +78,6 @@ def _read_grant(columns: _GrantColumns) -> GrantRow:
 def _read_access(columns: _AccessColumns) -> AccessRow:
     digest, grant_id, client, account, scopes, ends, resource, jkt = columns
     return AccessRow(digest, grant_id, ClientId(client), AccountId(account), _scopes(scopes), ends, resource, jkt)
-
-
-def grant_columns(company: int, row: GrantRow) -> tuple[object, ...]:
-    return (
-        company,
-        row.id,
-        row.client_id,
-        row.client_name,
-        row.account_id,
-        " ".join(row.scopes),
-        row.kind,
-        row.signed_in_at,
-        row.expires_at,
-        row.current,
-        row.previous,
-        row.rotated_at,
-        row.revoked_at,
-        ended_at(row),
-    )
-
-
-def access_columns(company: int, row: AccessRow) -> tuple[object, ...]:
-    return (
-        company,
-        row.digest,
-        row.grant_id,
-        row.client_id,
-        row.account_id,
-        " ".join(row.scopes),
-        row.expires_at,
-        row.resource,
-        row.jkt,
-    )
 
 
 def load_grant(connection: sqlite3.Connection, company: int, id: str) -> tuple[GrantRow, bool] | None:
