@@ -136,7 +136,7 @@ class Tokens:
         """Whether a turn may still use the token of an earlier request: not once it is revoked, its account disabled or
         its client blocked (readings 26). Raises TemporarilyUnavailable.
 
-        Where its issuer cannot be asked, it goes by what the token said: its scopes and its end.
+        An opaque token that this process does not remember cannot be asked about: it counts by its scopes and its end.
         """
         try:
             await self.check_client(access)
