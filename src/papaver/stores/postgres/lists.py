@@ -8,10 +8,10 @@ from papaver.ports.company import Erased
 from papaver.protocol.conversation.record import read_head
 from papaver.protocol.conversation.state import Head
 from papaver.protocol.terms import ClientId, ConversationId, UserId
+from papaver.stores.digests import number
 from papaver.stores.postgres.outbox import PostgresOutbox
 from papaver.stores.postgres.server import Connection
 from papaver.stores.postgres.values import count_of, to_column
-from papaver.stores.sqlite.forms import number
 from papaver.stores.turns import seconds
 
 __all__ = ["PostgresLists"]

@@ -20,7 +20,7 @@ from papaver.stores.postgres.lookups import SESSION_COLUMNS, read_session
 from papaver.stores.postgres.server import Server
 from papaver.stores.postgres.values import is_storable
 from papaver.stores.postgres.wakes import Wakes
-from papaver.stores.sqlite.records import Records
+from papaver.stores.records import Records
 from papaver.stores.turns import NOTES
 
 __all__ = ["PostgresLog"]

@@ -14,13 +14,13 @@ from papaver.protocol.conversation.state import Head, Lease, Receipt
 from papaver.protocol.terms import ConversationId
 from papaver.stores import crash
 from papaver.stores.crash import Step, crash_point
+from papaver.stores.digests import number
 from papaver.stores.notify import Topic
 from papaver.stores.postgres import log_rows as rows
 from papaver.stores.postgres.log_rows import Stored, columns
 from papaver.stores.postgres.lookups import read_session
 from papaver.stores.postgres.server import Connection
 from papaver.stores.postgres.values import digest, is_storable
-from papaver.stores.sqlite.forms import number
 from papaver.stores.turns import NOTES, attends, check_change, due_since, makes_due, prunable, seconds
 from papaver.values.errors import PapaverError
 

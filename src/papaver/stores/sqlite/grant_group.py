@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from papaver.ports.grants import GrantChange, GrantKeys, GrantLoaded, GrantRow
+from papaver.stores.digests import digest
 from papaver.stores.grants import access_columns, grant_columns
-from papaver.stores.sqlite.forms import digest
 from papaver.stores.sqlite.grant_rows import (
     ACCESS_COLUMNS,
     GRANT_COLUMNS,

@@ -17,7 +17,8 @@ from papaver.protocol.conversation.change import Change, Keys, Loaded, Note, Ses
 from papaver.protocol.conversation.model import Status
 from papaver.protocol.conversation.state import Head, Lease, Receipt
 from papaver.protocol.terms import ClientId, ConversationId, SessionId
-from papaver.stores.sqlite.forms import digest, number, read_receipt
+from papaver.stores.digests import digest, number
+from papaver.stores.sqlite.forms import read_receipt
 from papaver.stores.sqlite.replays import Replays
 from papaver.stores.sqlite.rows import execute_in, insert_rows, select_in
 from papaver.stores.sqlite.sessions import load_session

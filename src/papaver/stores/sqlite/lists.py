@@ -9,7 +9,7 @@ from papaver.ports.company import Erased
 from papaver.protocol.conversation.record import read_head
 from papaver.protocol.conversation.state import Head
 from papaver.protocol.terms import ClientId, ConversationId, UserId
-from papaver.stores.sqlite.forms import number
+from papaver.stores.digests import number
 from papaver.stores.sqlite.group import DAY
 from papaver.stores.sqlite.outbox import SqliteOutbox
 from papaver.stores.sqlite.rows import execute_in

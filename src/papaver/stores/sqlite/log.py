@@ -13,12 +13,12 @@ from papaver.protocol.conversation.model import Event
 from papaver.protocol.conversation.state import Head
 from papaver.protocol.terms import ClientId, ConversationId, SessionId
 from papaver.stores.crash import Step
+from papaver.stores.digests import digest
 from papaver.stores.notify import RegisteredWatch
+from papaver.stores.records import Records
 from papaver.stores.sqlite.database import snapshot
-from papaver.stores.sqlite.forms import digest
 from papaver.stores.sqlite.group import Apply, lost
 from papaver.stores.sqlite.lists import SqliteLists
-from papaver.stores.sqlite.records import Records
 from papaver.stores.sqlite.sessions import load_session
 from papaver.stores.sqlite.writer import Transaction
 from papaver.stores.turns import NOTES, check_change, makes_due

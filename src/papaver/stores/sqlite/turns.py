@@ -9,9 +9,9 @@ from papaver.ports.company import LeasedTurn, Share
 from papaver.protocol.conversation.record import read_head, write_head
 from papaver.protocol.conversation.state import Lease
 from papaver.protocol.terms import ConversationId, TurnId
+from papaver.stores.digests import number
 from papaver.stores.notify import RegisteredWatch
 from papaver.stores.sqlite.database import Database
-from papaver.stores.sqlite.forms import number
 from papaver.stores.sqlite.group import Group, lost
 from papaver.stores.sqlite.shares import Shares
 from papaver.stores.sqlite.writer import Transaction

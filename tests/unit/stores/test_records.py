@@ -9,7 +9,7 @@ import pytest
 from papaver.protocol.conversation import record
 from papaver.protocol.conversation.model import Responder, StateChanged, Status
 from papaver.protocol.terms import EventId
-from papaver.stores.sqlite.records import Records
+from papaver.stores.records import Records
 
 EVENTS = [
     StateChanged(EventId(f"evt_{n}"), datetime(2026, 10, 2, tzinfo=UTC), Status.IDLE, Responder.AGENT) for n in range(3)
