@@ -266,13 +266,18 @@ def test_what_the_demo_leaves_running_can_be_talked_to_until_it_is_told_to_end(t
 
 def test_ctrl_c_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
     """No process and no folder, and no exit status of success."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "papaver.cli", "demo"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment({"TMPDIR": str(tmp_path)}),
-    )
+    # Who runs the tests in a shell's background has SIGINT ignored, and children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "papaver.cli", "demo"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment({"TMPDIR": str(tmp_path)}),
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert process.stdout is not None
     with process, process.stdout as lines:
         pids: list[int] = []
