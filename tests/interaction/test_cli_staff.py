@@ -17,15 +17,19 @@ from papaver.protocol.terms import ConversationId
 from papaver.stores.sqlite import SqliteStore
 from papaver.testing.company import CompanyBench, company_bench
 from papaver.testing.pair import echoing
-from tests.interop.processes import environment, papaver
+from tests.house.company_tokens import SCOPES, TokenTable
+from tests.interop.processes import ROOT, environment, papaver
 
 pytestmark = pytest.mark.anyio
 
-MODULE = """
+MODULE = f"""
+import sys
+sys.path.append({str(ROOT)!r})
 from papaver.stores.sqlite import SqliteStore
 from papaver.testing.pair import echoing
+from tests.house.company_tokens import SCOPES, TokenTable
 
-company = echoing(store=SqliteStore("shop.db"), staffed=True)
+company = echoing(store=SqliteStore("shop.db"), staffed=True, sign_in=TokenTable(), scopes=SCOPES)
 """
 
 
@@ -33,7 +37,8 @@ company = echoing(store=SqliteStore("shop.db"), staffed=True)
 async def queued(folder: Path) -> AsyncGenerator[tuple[CompanyBench, str]]:
     """A running Company in whose store a conversation waits for a person."""
     (folder / "shop.py").write_text(MODULE)
-    async with company_bench(echoing(store=SqliteStore(folder / "shop.db"), staffed=True)) as bench:
+    company = echoing(store=SqliteStore(folder / "shop.db"), staffed=True, sign_in=TokenTable(), scopes=SCOPES)
+    async with company_bench(company) as bench:
         conversation: str = (await bench.start("Hello")).json["conversation_id"]
         await bench.idle(conversation)
         await bench.send("POST", f"/{conversation}/handoff", {})
@@ -125,8 +130,10 @@ async def test_somebody_joins_talks_asks_and_hands_back(tmp_path: Path) -> None:
         for wrong in ("/nonsense", "/user", "/scopes"):
             terminal.type(wrong)
             assert (await terminal.until('"error"'))["error"] == "usage"
-        terminal.type('/scopes no"scope')
-        assert (await terminal.until('"error"'))["error"] == "invalid_scope"
+        for wrong in ('/scopes no"scope', "/scopes orders:read orders:nope"):
+            terminal.type(wrong)
+            assert (await terminal.until('"error"'))["error"] == "invalid_scope"
+        assert "does not offer orders:nope; it offers: orders:read orders:write" in terminal.seen[-1]["detail"]
         terminal.type("/user To confirm it.")
         assert (await terminal.until("user_requested"))["event"]["reason"] == "To confirm it."
         terminal.type("/scopes orders:read orders:write")

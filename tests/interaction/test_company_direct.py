@@ -285,7 +285,8 @@ async def test_a_person_who_joins_while_a_turn_runs_stops_it() -> None:
 @pytest.mark.requirement("8.10-03")
 async def test_nothing_in_a_direct_conversation_is_kept_from_the_personal_agent() -> None:
     """There is no way to say something in it that the Personal Agent's read leaves out (8.10)."""
-    async with company_bench(handler=ask_for_user, staffed=True) as bench:
+    offered: dict[str, Any] = {"sign_in": TokenTable(), "scopes": SCOPES}
+    async with company_bench(handler=ask_for_user, staffed=True, **offered) as bench:
         conversation, event = await invited(bench)
         child = (await opened(bench, conversation, user_requested_event_id=event)).json["conversation_id"]
         await bench.idle(child)

@@ -14,6 +14,7 @@ from papaver.company.hooks import Cancelled, Handoff, HandoffAnswer, HandoffMess
 from papaver.company.people import People, Person
 from papaver.company.settings import CompanyLimits
 from papaver.company.turn import Turn
+from papaver.oauth.errors import InvalidScope
 from papaver.protocol.conversation.model import Author, AuthorType, MessageAdded
 from papaver.protocol.conversation.people_decide import DirectRefused, NotJoined, PersonRefused, Taken
 from papaver.protocol.errors import ConfigurationError, ConversationClosed, ConversationNotFound
@@ -22,6 +23,7 @@ from papaver.stores.memory import MemoryStore
 from papaver.stores.sqlite import SqliteStore
 from papaver.testing.company import company_bench
 from papaver.testing.pair import echoing, pair
+from tests.house.company_tokens import SCOPES, TokenTable
 from tests.house.desk import Desk, events_of, handed_off, settled, within
 
 pytestmark = pytest.mark.anyio
@@ -505,7 +507,7 @@ CALLS: dict[str, Callable[[People, ConversationId], Awaitable[object]]] = {
 @pytest.mark.parametrize("call", sorted(CALLS))
 async def test_each_call_says_when_there_is_no_such_conversation(call: str) -> None:
     """They are an object that the app holds; it is there while the Company runs."""
-    company = echoing()
+    company = echoing(sign_in=TokenTable(), scopes=SCOPES)
     with pytest.raises(ConfigurationError) as not_running:
         _ = company.people
     assert not_running.value.rule == "configuration.running"
@@ -538,10 +540,10 @@ async def test_a_turn_that_runs_when_a_person_joins_says_nothing() -> None:
 # ── seats ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("ca-72")
+@pytest.mark.requirement("ca-72", "papaver-150")
 async def test_people_wait_in_a_queue_and_take_seats() -> None:
     """The longest wait first; leaving the block hands back; a second person is told who has it."""
-    async with company_bench(echoing(staffed=True)) as bench:
+    async with company_bench(echoing(staffed=True, sign_in=TokenTable(), scopes=SCOPES)) as bench:
         first = await handed_off(bench)
         bench.clock.advance(5)
         second = await handed_off(bench)
@@ -556,6 +558,8 @@ async def test_people_wait_in_a_queue_and_take_seats() -> None:
             with pytest.raises(Taken):
                 async with staff.join(first, KIM):
                     pass
+            with pytest.raises(InvalidScope, match="does not offer orders:nope; it offers: orders:read orders:write"):
+                await seat.require("orders:read", "orders:nope")
             await seat.require("orders:read")
             await seat.ask_for_user("To confirm.")
         assert (await events_of(bench, first))[-5:] == [

@@ -14,6 +14,7 @@ from typing import Final
 from papaver.company.texts import Wording
 from papaver.company.turn import check_author
 from papaver.company.writing import check_reason
+from papaver.oauth.errors import InvalidScope
 from papaver.oauth.scopes import read_scope
 from papaver.ports.company import ConversationLog
 from papaver.ports.system import Clock, Ids
@@ -35,8 +36,9 @@ from papaver.protocol.conversation.operations import (
 from papaver.protocol.conversation.pages import EventIds
 from papaver.protocol.errors import ConfigurationError
 from papaver.protocol.terms import ClientId, ConversationId, EventId, MessageId, UserId
+from papaver.values.rules import rule
 
-__all__ = ["AGENT", "People", "Person"]
+__all__ = ["AGENT", "People", "Person", "check_offered"]
 
 AGENT: Final = Author(AuthorType.AGENT)
 _OURS: Final = (ClientId("company"), UserId(""))
@@ -48,6 +50,17 @@ def Person(id: str, name: str | None = None, image: str | None = None) -> Author
     person = Author(AuthorType.HUMAN, id, name, image)
     check_author(person)
     return person
+
+
+@rule("people.scopes-offered")
+def check_offered(scopes: tuple[str, ...], offered: frozenset[str]) -> None:
+    """4.7: nobody can allow what the Company does not offer. Raises InvalidScope."""
+    unknown = " ".join(scope for scope in scopes if scope not in offered)
+    if unknown:
+        known = " ".join(sorted(offered)) or "none"
+        raise InvalidScope(
+            f"the Company does not offer {unknown[:200]}; it offers: {known[:500]}", rule="people.scopes-offered"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,7 @@ class People:
     _clock: Clock
     _ids: Ids
     _wording: Wording
+    _offered: frozenset[str]
 
     async def human_joined(self, conversation: ConversationId, person: Author) -> None:
         """`person` handles it from now on, whatever it was doing; a turn that runs is stopped and says nothing.
@@ -135,8 +149,10 @@ class People:
         return asked
 
     async def require(self, conversation: ConversationId, *scopes: str) -> None:
-        """Ask for the User's account with these scopes (8.11). Raises InvalidScope for what cannot be one."""
-        await self._apply(AskForScopes(conversation, read_scope(" ".join(scopes))))
+        """Ask for the User's account with these scopes (8.11). Raises InvalidScope for what cannot be granted."""
+        wanted = read_scope(" ".join(scopes))
+        check_offered(wanted, self._offered)
+        await self._apply(AskForScopes(conversation, wanted))
 
     async def close(self, conversation: ConversationId) -> None:
         """Close it, and its Direct Conversation (8.12). Again changes nothing."""

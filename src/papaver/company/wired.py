@@ -130,7 +130,8 @@ class Wired:
             limits,
             self.holding,
         )
-        self.people = People(tables.log, events, clock, ids, wording)
+        offered = frozenset(scope.name for scope in offer.scopes)
+        self.people = People(tables.log, events, clock, ids, wording, offered)
         self.staff = Staff(tables.log, self.people, self.holding)
         self._console: RunningConsole | None = None
         if console is not None:
